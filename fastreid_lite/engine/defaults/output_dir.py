@@ -1,0 +1,39 @@
+"""OUTPUT_DIR: one folder, one run. Imports no torch, so that what is wrong is said at once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from fastreid_lite.checkpoint.names import POINTER_NAME, SUFFIX
+from fastreid_lite.config.errors import ConfigValueError
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """True where a run has published a checkpoint in ``folder``."""
+    return (folder / POINTER_NAME).exists() or any(folder.glob(f"*{SUFFIX}"))
+
+
+def check_output_dir(cfg: Any, *, resume: bool | str, eval_only: bool) -> Path:
+    """OUTPUT_DIR, made where it is not there, if this run may write into it.
+
+    Raises:
+        ConfigValueError: it holds the checkpoints of another run and this one does not resume; it cannot be made or
+            written; or it is a file.
+    """
+    folder = Path(cfg.OUTPUT_DIR).expanduser()
+    if not resume and not eval_only and folder.is_dir() and has_checkpoint(folder):
+        raise ConfigValueError(
+            f"OUTPUT_DIR {folder} holds the checkpoints of another run, and runs are not mixed: go on with that one by "
+            f"--resume, or give another folder (OUTPUT_DIR PATH)"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigValueError(
+            f"OUTPUT_DIR {folder} cannot be made: {error.strerror or error}; give another folder (OUTPUT_DIR PATH)"
+        ) from None
+    if not os.access(folder, os.W_OK):
+        raise ConfigValueError(f"OUTPUT_DIR {folder} cannot be written to; give another folder (OUTPUT_DIR PATH)")
+    return folder

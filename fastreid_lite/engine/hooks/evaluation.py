@@ -1,0 +1,80 @@
+"""Evaluation in the midst of training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fastreid_lite.engine.hooks.base import PRODUCE, HookBase
+from fastreid_lite.engine.triggers import Trigger, as_trigger, every
+
+if TYPE_CHECKING:
+    from fastreid_lite.engine.train_loop import TrainerBase
+
+
+class EvalHook(HookBase):
+    """Evaluates every ``period`` and at the end of a finished run, once at any step, and publishes the numbers.
+
+    Args:
+        period: steps; or a trigger, or ``(n, "epoch")``. 0: only at the end; negative: never.
+        function: returns numbers by name, nested dicts allowed ("Market1501": {"mAP": ...} becomes "Market1501/mAP"),
+            the same on every process; it is called on all of them. None where there is nothing to say.
+
+    Attributes:
+        results: what the function returned last.
+    """
+
+    priority = PRODUCE
+
+    def __init__(
+        self, period: int | Trigger | tuple[float, str], function: Callable[[], Mapping[str, Any] | None]
+    ) -> None:
+        if not callable(function):
+            raise TypeError(f"EvalHook needs a function that returns numbers by name, got {function!r}")
+        count = period if isinstance(period, int) else period[0] if isinstance(period, tuple) else 1
+        self.trigger = every(period) if isinstance(period, int) else as_trigger(period)
+        self._function = function
+        self._at_end = count >= 0
+        self._done: int | None = None
+        self.results: Mapping[str, Any] | None = None
+
+    def __call__(self, trainer: TrainerBase) -> None:
+        if self._done == trainer.iter:
+            return
+        self.results = self._function()
+        self._done = trainer.iter
+        if self.results:
+            trainer.storage.put_results(flatten(self.results))
+
+    def finish(self, trainer: TrainerBase) -> None:
+        if self._at_end:
+            self(trainer)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"done": self._done}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._done = state["done"]
+
+
+def flatten(results: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+    """Nested dicts of numbers as one, names joined by slashes.
+
+    >>> flatten({"Market1501": {"mAP": 86.0}, "loss": 1})
+    {'Market1501/mAP': 86.0, 'loss': 1.0}
+
+    Raises:
+        TypeError: a value is no number.
+    """
+    flat: dict[str, float] = {}
+    for name, value in results.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{name}/"))
+            continue
+        try:
+            flat[f"{prefix}{name}"] = float(value)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"the evaluation returned {prefix}{name} = {value!r}: a number, or a dict of numbers, was expected"
+            ) from None
+    return flat

@@ -1,0 +1,61 @@
+"""SIGTERM and Ctrl-C: ask the run to stop at the next boundary, then let the signal do what it does."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fastreid_lite.engine.train_loop import TrainerBase
+
+logger = logging.getLogger(__name__)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@contextmanager
+def stop_on_signals(trainer: TrainerBase) -> Iterator[None]:
+    """While the block runs, a first SIGTERM or Ctrl-C asks ``trainer`` to stop; a second acts at once.
+
+    Nothing is saved inside the handler: it sets a number, and the boundary of the step writes the checkpoint. After the
+    block the handlers found at the start are put back and the signal is raised again, so that whoever started the
+    process sees it die of it. Outside the main thread, where Python allows no handlers, nothing is changed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    found: dict[int, Any] = {}
+    received: list[int] = []
+
+    def put_back() -> None:
+        for number, handler in found.items():
+            signal.signal(number, handler)
+        found.clear()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if received:
+            put_back()
+            os.kill(os.getpid(), number)
+            return
+        received.append(number)
+        trainer.agreement.receive_signal(number)
+        # Written without the logger: a handler may interrupt it while it holds its lock.
+        os.write(2, f"\n{signal.Signals(number).name}: stopping after this step; again to stop at once\n".encode())
+
+    for wanted in _SIGNALS:
+        found[wanted] = signal.signal(wanted, handle)
+    try:
+        yield
+    finally:
+        put_back()
+    if trainer.outcome == "stopped":
+        number = received[0] if received else trainer.agreement.signal
+        logger.info(
+            f"stopped by {signal.Signals(number).name} at iteration {trainer.iter}; --resume goes on from there"
+        )
+        os.kill(os.getpid(), number)

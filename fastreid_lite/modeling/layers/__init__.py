@@ -1,0 +1,1 @@
+"""Layers that several parts share: pooling, norms, classifiers, blocks put into networks."""

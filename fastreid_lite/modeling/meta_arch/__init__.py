@@ -1,0 +1,1 @@
+"""Whole models: what is called with a batch."""

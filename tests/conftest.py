@@ -1,0 +1,10 @@
+"""Makes ``tests`` importable, in this process and in those that tests start."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_ROOT = str(Path(__file__).resolve().parent.parent)
+if _ROOT not in sys.path:
+    sys.path.insert(0, _ROOT)
