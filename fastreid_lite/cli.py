@@ -7,15 +7,27 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastreid_lite.config import load_config
 from fastreid_lite.config.cli import check_weights, config_error_exit, parse_args
 
+if TYPE_CHECKING:
+    from fastreid_lite.engine.defaults.trainer import DefaultTrainer
 
-def train(argv: Sequence[str] | None = None) -> None:
-    """Read the command line, and train or evaluate in as many processes as it asks for."""
-    with config_error_exit("train_net.py"):
+
+def train(argv: Sequence[str] | None = None, *, trainer: type[DefaultTrainer] | None = None) -> None:
+    """Read the command line, and train or evaluate in as many processes as it asks for.
+
+    Args:
+        argv: the words after the program's name; None takes those of this process.
+        trainer: a subclass of DefaultTrainer that does the training, at the top level of a module, since every process
+            imports it; None for DefaultTrainer itself.
+    """
+    with config_error_exit():
         args = parse_args(argv)
         cfg = load_config(args.config_file, args.opts)
         check_weights(args, cfg)
@@ -26,41 +38,48 @@ def train(argv: Sequence[str] | None = None) -> None:
         check_output_dir(cfg, resume=args.resume, eval_only=args.eval_only)
     from fastreid_lite.engine.launch import WorkerError, launch
 
-    try:
+    with _one_line(WorkerError):
         launch(
             run,
             args.num_processes,
-            args=(args,),
+            args=(args, trainer),
             num_machines=args.num_machines,
             machine_rank=args.machine_rank,
             dist_url=args.dist_url,
             device=cfg.MODEL.DEVICE,
         )
-    except WorkerError as error:
-        print(f"train_net.py: error: {error}", file=sys.stderr)
-        raise SystemExit(1) from None
 
 
-def run(args: Namespace) -> None:
+def run(args: Namespace, trainer_class: type[DefaultTrainer] | None = None) -> None:
     """One process of the run."""
     from fastreid_lite.checkpoint import CheckpointError
     from fastreid_lite.engine.defaults.setup import default_setup
-    from fastreid_lite.engine.defaults.trainer import DefaultTrainer
 
-    with config_error_exit("train_net.py"):
+    with config_error_exit(), _one_line(CheckpointError, ValueError, KeyError):
         cfg = load_config(args.config_file, args.opts)
         cfg = default_setup(cfg, resume=args.resume, eval_only=args.eval_only)
-    try:
         if args.eval_only:
             from fastreid_lite.engine.defaults.eval_only import evaluate_weights
 
             evaluate_weights(cfg, resume=args.resume)
             return
-        with config_error_exit("train_net.py"):
-            trainer = DefaultTrainer(cfg)
-            trainer.resume_or_load(resume=args.resume)
-    except (CheckpointError, ValueError, KeyError) as error:
-        words = error.args[0] if isinstance(error, KeyError) and error.args else error
-        print(f"train_net.py: error: {words}", file=sys.stderr)
-        raise SystemExit(1) from None
+        from fastreid_lite.engine.defaults.trainer import DefaultTrainer
+
+        trainer = (trainer_class or DefaultTrainer)(cfg)
+        trainer.resume_or_load(resume=args.resume)
     trainer.train()
+
+
+@contextmanager
+def _one_line(*errors: type[Exception]) -> Iterator[None]:
+    """Turn ``errors`` in the block, whose words say what is wrong, into one line on stderr and exit status 1."""
+    from fastreid_lite.config import ConfigError
+
+    try:
+        yield
+    except ConfigError:
+        raise
+    except errors as error:
+        words = error.args[0] if isinstance(error, KeyError) and error.args else error
+        print(f"{Path(sys.argv[0]).name}: error: {words}", file=sys.stderr)
+        raise SystemExit(1) from None

@@ -34,7 +34,7 @@ def build_train_loader(
         KeyError, ValueError: a name that is not known, a dataset that is not there, or settings that do not go with the
             images that are.
     """
-    datasets, notes = _training_sets(cfg)
+    datasets, notes = _build_training_sets(cfg)
     samples, labels = combine_train(datasets, cfg.DATASETS.COMBINEALL)
     where = " and ".join(f"{data.name!r} (folder {data.folder!r})" for data in datasets)
     batch_size = cfg.SOLVER.IMS_PER_BATCH
@@ -108,7 +108,7 @@ def build_test_loader(
     return loader, query, gallery
 
 
-def _training_sets(cfg: Any) -> tuple[list[ReIDData], list[str]]:
+def _build_training_sets(cfg: Any) -> tuple[list[ReIDData], list[str]]:
     """DATASETS.NAMES as read, less what is held out for validation, and lines about them for the log."""
     datasets: list[ReIDData] = []
     notes: list[str] = []

@@ -182,8 +182,8 @@ class TrainLoader:
                 self._note_skipped(path, reason)
             yield batch
         raise RuntimeError(
-            "this iterator of the training loader has ended: a newer one was made, the position set, or the loader closed; "
-            "call iter(loader) again"
+            "this iterator of the training loader has ended: a newer one was made, the position set, or the "
+            "loader closed; call iter(loader) again"
         )
 
     def _note_skipped(self, path: str, reason: str) -> None:

@@ -83,13 +83,13 @@ class Preprocessor:
         return cls(
             _size(cfg.INPUT.SIZE_TRAIN, "INPUT.SIZE_TRAIN", crop),
             _size(cfg.INPUT.SIZE_TEST, "INPUT.SIZE_TEST", crop),
-            before_resize=_before_resize(cfg),
-            after_resize=_after_resize(cfg, crop),
+            before_resize=_build_before_resize(cfg),
+            after_resize=_build_after_resize(cfg, crop),
             crop_test=crop,
         )
 
 
-def _before_resize(cfg: Any) -> list[Transform]:
+def _build_before_resize(cfg: Any) -> list[Transform]:
     if not cfg.INPUT.AUTOAUG.ENABLED:
         return []
     from fastreid_lite.data.transforms.policies import (
@@ -99,7 +99,7 @@ def _before_resize(cfg: Any) -> list[Transform]:
     return [RandomApply(AutoAugment(), cfg.INPUT.AUTOAUG.PROB)]
 
 
-def _after_resize(cfg: Any, crop: tuple[int, int] | None) -> list[Transform]:
+def _build_after_resize(cfg: Any, crop: tuple[int, int] | None) -> list[Transform]:
     inputs = cfg.INPUT
     if inputs.RPT.ENABLED:
         raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,15 @@ def as_it_is(batch: Any) -> Any:
 
 
 def start_worker(worker: int) -> None:
-    """What a worker does first: one thread, and deaf to Ctrl-C, which is the main process's affair."""
+    """What a worker does first: one thread, and deaf to signals that a cluster or Ctrl-C sends to all processes.
+
+    The main process stops at the end of its step, and needs the worker until then. A second SIGTERM ends the worker, so
+    that one which hangs in a read can be ended.
+    """
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _first_is_ignored)
+
+
+def _first_is_ignored(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)

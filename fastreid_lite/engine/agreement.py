@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 
@@ -13,6 +14,8 @@ from fastreid_lite.utils import comm
 # pace may change.
 _SECONDS = 2.5
 _MOST_STEPS = 1000
+# The signals that ask a run to stop; where processes got different ones, the first of these counts for all.
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Agreement:
@@ -39,6 +42,7 @@ class Agreement:
         self.signal = self._signal_received = 0
         self._started, self._before = time.perf_counter(), self.seconds
         self._last = (self._before, steps_done)
+        self._pace = 0.0
         self.next_step = steps_done + 1
 
     def ask_to_stop(self, *, at_once: bool) -> None:
@@ -71,24 +75,24 @@ class Agreement:
         leads = comm.is_main_process()
         now = self._before + time.perf_counter() - self._started
         then, step_then = self._last
-        pace = (now - then) / max(steps_done - step_then, 1)
-        steps = min(max(int(_SECONDS / max(pace, 1e-9)), 1), _MOST_STEPS)
         if steps_done > step_then:
+            # Asked twice at one step, where a log line follows the question, the pace of the stretch before stands.
+            self._pace = (now - then) / (steps_done - step_then)
             self._last = (now, steps_done)
+        steps = min(max(int(_SECONDS / max(self._pace, 1e-9)), 1), _MOST_STEPS)
         return [
             float(flagged),
             float(self._stop_asked),
-            float(self._signal_received),
-            float(bool(self._signal_received)),
+            *(float(self._signal_received == number) for number in STOP_SIGNALS),
             now if leads else 0.0,
             float(steps_done + steps) if leads else 0.0,
         ]
 
     def read(self, summed: list[float]) -> None:
         """Take over the sum of all processes' heads."""
-        flags, stops, signals, senders, self.seconds, next_step = summed
+        flags, stops, *senders, self.seconds, next_step = summed
         self.flagged = flags > 0
         self.stop = self.stop or stops > 0
-        # As a rule all got the same signal. Where not, a mean is a number that all agree on.
-        self.signal = self.signal or (round(signals / senders) if senders else 0)
+        if not self.signal:
+            self.signal = next((int(number) for number, count in zip(STOP_SIGNALS, senders) if count), 0)
         self.next_step = int(next_step)

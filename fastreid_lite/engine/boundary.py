@@ -25,9 +25,11 @@ class Boundary:
     Attributes:
         due_step: nothing needs to be asked before so many steps are done.
         turns: names of the hooks whose turn is still to come at this boundary; False: the trigger is still to be asked.
+        standing: the trainer stands at a boundary, also where a turn has failed.
     """
 
     def __init__(self) -> None:
+        self.standing = False
         self.due_step: float = 0
         self.asked_serial = -1
         self.turns: dict[str, bool] = {}
@@ -50,49 +52,58 @@ class Boundary:
 
     def take_turns(self, trainer: TrainerBase) -> None:
         """Give the hooks of ``turns`` their turn; then, or with it where it is known before, what the end asks for."""
+        self.standing = True
         hooks = trainer.hook_table.hooks
         self._save_first(trainer, hooks)
-        if trainer.agreement.signal:
+        if not trainer.agreement.signal:
+            self._take_turns(trainer, hooks)
+        # A log line may have brought the news, in the midst of the turns.
+        if trainer.agreement.signal and not trainer.ending:
             self._each(hooks, CheckpointHook, lambda hook: hook.rescue(trainer))
-            return
-        finishing, finished = trainer.ending, set()
+        self.standing = False
+
+    def _take_turns(self, trainer: TrainerBase, hooks: list[HookBase]) -> None:
+        finishing, called = trainer.ending, set()
         if finishing:
             self._each(hooks, CheckpointHook, lambda hook: hook.finish(trainer))
         for hook in hooks:
-            called = self._turn(trainer, hook)
+            if self._turn(trainer, hook):
+                called.add(hook.name)
             if finishing:
-                self._finish(trainer, hook, called)
-                finished.add(hook.name)
+                self._finish(trainer, hook)
         trainer.ending = trainer.ending or trainer.agreement.stop
         if trainer.ending and not finishing:
             self._each(hooks, CheckpointHook, lambda hook: hook.finish(trainer))
             for hook in hooks:
-                self._finish(trainer, hook, called=False)
+                if hook.name not in called:
+                    self._turn(trainer, hook)
+                self._finish(trainer, hook)
 
     def _save_first(self, trainer: TrainerBase, hooks: list[HookBase]) -> None:
-        due = [hook for hook in hooks if isinstance(hook, CheckpointHook) and self.turns.get(str(hook.name))]
-        for hook in due:
-            del self.turns[str(hook.name)]
-        for hook in due:
-            hook(trainer)
+        for hook in hooks:
+            # Off the list before it saves: a resumed run need not write the file that it comes from.
+            if isinstance(hook, CheckpointHook) and self.turns.get(str(hook.name)):
+                del self.turns[str(hook.name)]
+                hook(trainer)
 
     def _turn(self, trainer: TrainerBase, hook: HookBase) -> bool:
         fires = self.turns.pop(str(hook.name), None)
-        if fires is None or hook.trigger is None:
+        trigger = hook.trigger
+        if trigger is None:
             return False
-        if not fires and not hook.trigger(trainer.moment()):
+        # What the end changes is asked again there: the list says what is due whether or not the run ends.
+        by_end = trainer.ending and trigger.reads_end and not isinstance(hook, CheckpointHook)
+        if by_end or fires is False:
+            fires = trigger(trainer.moment(last=trainer.ending))
+        if not fires:
             return False
         hook(trainer)
         return True
 
     @staticmethod
-    def _finish(trainer: TrainerBase, hook: HookBase, called: bool) -> None:
-        if isinstance(hook, CheckpointHook):
-            return
-        trigger = hook.trigger
-        if not called and trigger is not None and trigger.reads_end and trigger(trainer.moment(last=True)):
-            hook(trainer)
-        hook.finish(trainer)
+    def _finish(trainer: TrainerBase, hook: HookBase) -> None:
+        if not isinstance(hook, CheckpointHook):
+            hook.finish(trainer)
 
     @staticmethod
     def _each(hooks: list[HookBase], kind: type[CheckpointHook], act: Callable[[CheckpointHook], None]) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from fastreid_lite.checkpoint.wrappers import unwrap_model
+from fastreid_lite.engine.random_state import kept_random_state
 from fastreid_lite.runtime import Runtime, get_runtime
 from fastreid_lite.utils import comm
 
@@ -65,7 +66,8 @@ def inference_on_dataset(
     evaluator.reset()
     start = time.perf_counter()
     images = 0
-    with evaluating(bare), torch.no_grad():
+    # The random state is kept, since torch's own DataLoader draws a seed from the global generator.
+    with kept_random_state(), evaluating(bare), torch.no_grad():
         for batch in data_loader:
             outputs = bare(runtime.move_batch(batch))
             evaluator.process(batch, outputs)

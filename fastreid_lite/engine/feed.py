@@ -42,19 +42,24 @@ class Feed:
         self.epoch_length = epoch_length
         if epoch_length is None and self.batches is not None:
             self.epoch_length = math.ceil(self.batches / accumulate_steps)
-        self.epoch = 0
         self._iterator: Iterator[Any] | None = None
         self._served = 0
+        # Rounds of the loader are its own count of epochs; the two differ where ``epoch_length`` was given.
+        self._next_round = self._next_batch = 0
+        self._opened: tuple[int, int, int] = (0, 0, 0)
+        self._saved_position: tuple[int, int] | None = None
         self._ahead: list[Any] = []
         self._state_before_ahead: Any = None
         self._foreign_state: Any = None
 
     def go_to(self, epoch: int, step: int) -> None:
         """Make the next batch the first one of step ``step`` (from 0) of ``epoch`` (from 0)."""
-        self._iterator, self._ahead, self.epoch = None, [], epoch
-        batch = step * self.accumulate_steps
+        position, self._saved_position = self._saved_position, None
+        round_, batch = (epoch, step * self.accumulate_steps) if position is None else position
+        self._iterator, self._ahead = None, []
+        self._next_round, self._next_batch = round_, batch
         if hasattr(self.loader, "set_position"):
-            self.loader.set_position(epoch, batch)
+            self.loader.set_position(round_, batch)
         elif self._foreign_state is not None:
             self.loader.load_state_dict(self._foreign_state)
             self._foreign_state = None
@@ -71,6 +76,7 @@ class Feed:
             ValueError: the loader has no batch at all, or can be gone through only once and has run dry.
         """
         if self._ahead:
+            self._served += 1
             return self._ahead.pop()
         if self._iterator is None:
             self._open()
@@ -103,7 +109,9 @@ class Feed:
     def _open(self) -> None:
         set_epoch = getattr(getattr(self.loader, "sampler", None), "set_epoch", None)
         if set_epoch is not None:
-            set_epoch(self.epoch)
+            set_epoch(self._next_round)
+        self._opened = (self._next_round, self._next_batch, self._served)
+        self._next_round, self._next_batch = self._next_round + 1, 0
         self._iterator = iter(self.loader)
 
     def _start_again(self) -> Any:
@@ -135,14 +143,34 @@ class Feed:
             return True
         return False
 
-    def state_dict(self) -> dict[str, Any]:
-        """The position of a loader that keeps its own; nothing else is needed."""
-        if hasattr(self.loader, "set_position") or not hasattr(self.loader, "state_dict"):
-            return {}
-        return {"loader": self._state_before_ahead if self._ahead else self.loader.state_dict()}
+    def _position(self) -> tuple[int, int]:
+        """Round and batch that the next fetch comes from."""
+        if self._iterator is None:
+            return self._next_round, self._next_batch
+        round_, first, served = self._opened
+        batch = first + self._served - served
+        return (round_ + 1, 0) if batch == self.batches else (round_, batch)
+
+    def state_dict(self, *, cut: bool = False) -> dict[str, Any]:
+        """The length of an epoch, and the position of the loader, as it can be told it.
+
+        Args:
+            cut: the epoch was cut here, so a fresh iterator comes next and the position does not matter.
+        """
+        state: dict[str, Any] = {"epoch_length": self.epoch_length}
+        if cut:
+            return state
+        if hasattr(self.loader, "set_position"):
+            state["position"] = list(self._position())
+        elif hasattr(self.loader, "state_dict"):
+            state["loader"] = self._state_before_ahead if self._ahead else self.loader.state_dict()
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what :meth:`state_dict` returned; it takes effect at the next :meth:`go_to`."""
+        if self.epoch_length is None:
+            self.epoch_length = state.get("epoch_length")
+        self._saved_position = tuple(state["position"]) if "position" in state else None
         if "loader" in state and hasattr(self.loader, "load_state_dict"):
             self._foreign_state = state["loader"]
 
@@ -150,5 +178,5 @@ class Feed:
 def _length(loader: Any) -> int | None:
     try:
         return len(loader)
-    except TypeError:
+    except (TypeError, NotImplementedError):
         return None

@@ -26,14 +26,14 @@ class Evidence:
     Args:
         iteration: the step.
         losses: (name, value) of each term, tensors unread; several rows of a name where steps accumulate.
-        rates: learning rate of each parameter group.
+        rates: learning rate of each parameter group, tensors unread.
         paths: image files of the step.
         found: device flag as it was after this step; None where it was read at once.
     """
 
     iteration: int
     losses: list[tuple[str, Any]] = field(default_factory=list)
-    rates: list[float] = field(default_factory=list)
+    rates: list[Any] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     found: torch.Tensor | None = None
 
@@ -68,16 +68,19 @@ class Ring:
         return None
 
 
-def explain(evidence: Evidence, gradients: Sequence[str]) -> str:
-    """The sentence for one process: which terms, which parameters' gradients, rates, images."""
+def explain(evidence: Evidence, gradients: Sequence[str], norms: Sequence[torch.Tensor] = ()) -> str:
+    """The sentence for one process: which terms, which parameters' gradients or else norms, rates, images."""
     values = evidence.values()
     bad = [name for name, value in values.items() if not math.isfinite(value)]
     terms = ", ".join(f"{name} = {value:g}" for name, value in values.items())
-    rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(evidence.rates))
+    rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(float(rate) for rate in evidence.rates))
     parts = [f"losses: {terms}"] if terms else []
     if not bad and gradients:
         more = f" and {len(gradients) - 3} more" if len(gradients) > 3 else ""
         parts.append(f"gradient of: {', '.join(gradients[:3])}{more}")
+    elif not bad and norms:
+        found = ", ".join(f"{float(norm):g}" for norm in norms)
+        parts.append(f"each gradient is finite, but not their norm: {found}")
     if rates:
         parts.append(f"lr: {rates}")
     if evidence.paths:
@@ -104,3 +107,24 @@ def raise_everywhere(iteration: int, own: str | None, *, gradient: bool) -> None
     raise NonFiniteError(
         f"{what} became infinite or NaN at iteration={iteration}! {where}. The update of this step was not applied"
     )
+
+
+def zero_momentum(optimizer: torch.optim.Optimizer) -> bool:
+    """Give fused SGD its momentum buffers, at zero, which is what its first step makes of them.
+
+    Left alone it makes them in its first step, and where that step is skipped it takes uninitialised memory for them.
+
+    Returns:
+        True where that is no help (with dampening, the first gradient goes in undamped): the first step must not be
+        skipped by the optimizer itself.
+    """
+    damped = False
+    for group in optimizer.param_groups:
+        if isinstance(optimizer, torch.optim.SGD) and group.get("fused") and group["momentum"]:
+            for parameter in group["params"]:
+                if parameter.requires_grad and "momentum_buffer" not in optimizer.state.get(parameter, {}):
+                    if group["dampening"]:
+                        damped = True
+                    else:
+                        optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    return damped

@@ -4,102 +4,23 @@ It stands where gradients are final. *Immediate* reads the loss and one flag eac
 nothing, and raises at that step. *Deferred* leaves the flag on the device: it makes this update and every later one a
 no-op, until somebody reads it.
 
-With several processes the reduced gradients carry the news: a process whose loss is not finite multiplies its gradient
-with NaN, so all find the same and no collective is added to the step. A gradient scaler takes a non-finite gradient
-for its own overflow and skips; there the process keeps the poison until the packed reduction has told the others.
+With several processes the reduced gradients carry the news: a process whose loss is not finite makes its gradients NaN,
+so all find the same and no collective is added to the step. A gradient scaler takes a non-finite gradient for its own
+overflow and skips; there the process keeps the poison until the packed reduction has told the others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 
-from fastreid_lite.engine.finite import MODES, POLICIES, Evidence, Ring, explain, raise_everywhere
+from fastreid_lite.engine.clipping import GradientClipper
+from fastreid_lite.engine.finite import MODES, Evidence, Ring, explain, raise_everywhere, zero_momentum
+from fastreid_lite.engine.guard_base import Guard, Norms, any_set
 from fastreid_lite.engine.logic import Losses
 from fastreid_lite.utils import comm
-
-
-class Guard:
-    """What both kinds of guard share.
-
-    Args:
-        optimizer: whose update is guarded.
-        names: name of each parameter by its id, for messages.
-        scaler: the gradient scaler, None where there is none.
-        policy: "raise", or "skip": leave the step out, count it, and go on.
-
-    Attributes:
-        skipped: steps left out under the policy "skip".
-    """
-
-    def __init__(
-        self,
-        optimizer: torch.optim.Optimizer,
-        *,
-        names: dict[int, str],
-        scaler: torch.amp.GradScaler | None = None,
-        policy: str = "raise",
-    ) -> None:
-        if policy not in POLICIES:
-            raise ValueError(f"SOLVER.NONFINITE.POLICY is {policy!r}, expected one of {', '.join(POLICIES)}")
-        self.optimizer = optimizer
-        self.scaler = scaler
-        self.policy = policy
-        self.skipped = 0
-        self._names = names
-        self._ones: dict[torch.device, torch.Tensor] = {}
-        self._finds: dict[torch.device, torch.Tensor] = {}
-
-    def before_backward(self, total: torch.Tensor, losses: Losses, iteration: int, batch: Any) -> torch.Tensor | None:
-        """Look at the loss of one batch; back comes the gradient to begin the backward pass with, None for 1."""
-        raise NotImplementedError
-
-    def update(self, extra: Sequence[torch.Tensor], iteration: int) -> bool:
-        """Step the optimizer where gradients and ``extra`` (norms) are finite; False where it is known that not."""
-        raise NotImplementedError
-
-    def flagged(self) -> bool:
-        """True where something is known here that the other processes do not know; reads the device."""
-        return False
-
-    def report(self) -> None:
-        """Raise what :meth:`flagged` found, on every process. Collective."""
-
-    def _find(self, extra: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """The flags, one for each device, set to 1 where a gradient is not finite; never cleared here."""
-        grads: dict[torch.device, list[torch.Tensor]] = {}
-        for group in self.optimizer.param_groups:
-            for parameter in group["params"]:
-                grad = parameter.grad
-                if grad is not None:
-                    grads.setdefault(grad.device, []).append(grad if grad.layout is torch.strided else grad._values())
-        for norm in extra:
-            grads.setdefault(norm.device, []).append(norm)
-        for device, tensors in grads.items():
-            if device not in self._finds:
-                self._finds[device] = torch.zeros((), device=device)
-                self._ones[device] = torch.ones((), device=device)
-            # The check of torch's own gradient scaler, with a scale of one: a single pass for all tensors.
-            torch._amp_foreach_non_finite_check_and_unscale_(tensors, self._finds[device], self._ones[device])
-        return [self._finds[device] for device in grads]
-
-    def _clear(self) -> None:
-        for found in self._finds.values():
-            found.zero_()
-
-    def _bad_gradients(self) -> list[str]:
-        return [
-            self._names.get(id(parameter), "a parameter without a name")
-            for group in self.optimizer.param_groups
-            for parameter in group["params"]
-            if parameter.grad is not None and not bool(torch.isfinite(parameter.grad).all())
-        ]
-
-    def _rates(self) -> list[float]:
-        return [float(group["lr"]) for group in self.optimizer.param_groups]
 
 
 class ImmediateGuard(Guard):
@@ -108,59 +29,74 @@ class ImmediateGuard(Guard):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._evidence: Evidence | None = None
+        self._poison: list[torch.utils.hooks.RemovableHandle] = []
+
+    def prepare(self) -> None:
+        super().prepare()
+        self._seen: list[tuple[Losses, Any]] = []
 
     def before_backward(self, total: torch.Tensor, losses: Losses, iteration: int, batch: Any) -> torch.Tensor | None:
-        if self._evidence is None:
-            if math.isfinite(total.item()):
-                return None
-            self._evidence = self._remember(losses, iteration, batch)
-        if self.policy == "raise" and not comm.is_distributed():
-            self.report()
-        return torch.full_like(total, math.nan)
+        self.total = value = total.item()
+        self._seen.append((losses, batch))
+        if self._evidence is None and not math.isfinite(value):
+            self._evidence = self._remember(iteration, self._seen[-1:])
+            if self.policy == "raise" and not comm.is_distributed():
+                self.report()
+            # Each gradient by itself: one that autograd sets to zero, behind a ReLU, would not carry the news.
+            parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+            self._poison = [parameter.register_hook(_to_nan) for parameter in parameters if parameter.requires_grad]
+        return None
 
-    def update(self, extra: Sequence[torch.Tensor], iteration: int) -> bool:
+    def update(self, norms: Norms, iteration: int, clipper: GradientClipper | None) -> bool:
+        bad = self._evidence
         if self.scaler is not None:
-            self._step_with_scaler()
-            return True
-        found = self._find(extra)
-        if not _any(found):
+            self._seen = []
+            self._scaled_step(norms, clipper)
+            if bad is not None and self.policy == "skip":
+                self.skipped += 1
+                self._forget()
+            return bad is None
+        found = self._find(norms)
+        # Where a process is alone in knowing, it waits for the packed reduction.
+        if not any_set(found) and (bad is None or comm.is_distributed()):
+            self._seen = []
+            if clipper is not None:
+                clipper.clip(self.optimizer, norms)
             self.optimizer.step()
-            return True
+            return bad is None
+        self._clear()
         if self.policy == "skip":
             self.skipped += 1
-            self._clear()
-            self._evidence = None
+            self._forget()
             return False
-        gradients = self._bad_gradients()
-        own = self._evidence
-        words = explain(own, []) if own else explain(Evidence(iteration, rates=self._rates()), gradients)
-        self._evidence = None
-        self._clear()
-        raise_everywhere(iteration, words or "no parameter is named", gradient=own is None)
+        own = bad or self._remember(iteration, self._seen)
+        words = explain(own, [] if bad else self._bad_gradients(), norms)
+        self._forget()
+        raise_everywhere(iteration, words or "no parameter is named", gradient=bad is None)
         return False
-
-    def _step_with_scaler(self) -> None:
-        assert self.scaler is not None
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-        if self.policy == "skip" and self._evidence is not None:
-            self.skipped += 1
-            self._evidence = None
 
     def flagged(self) -> bool:
         return self._evidence is not None
 
     def report(self) -> None:
-        evidence, self._evidence = self._evidence, None
+        evidence = self._evidence
+        self._forget()
         iterations = [step for step in comm.all_gather_object(evidence and evidence.iteration) if step is not None]
         if iterations:
             first = min(iterations)
             own = explain(evidence, []) if evidence is not None and evidence.iteration == first else None
             raise_everywhere(first, own, gradient=False)
 
-    def _remember(self, losses: Losses, iteration: int, batch: Any) -> Evidence:
-        evidence = Evidence(iteration, [(name, term.item()) for name, term in losses.items()], self._rates())
-        evidence.add_batch(batch)
+    def _forget(self) -> None:
+        for handle in self._poison:
+            handle.remove()
+        self._evidence, self._seen, self._poison = None, [], []
+
+    def _remember(self, iteration: int, seen: list[tuple[Losses, Any]]) -> Evidence:
+        evidence = Evidence(iteration, rates=self._rates())
+        for losses, batch in seen:
+            evidence.losses.extend((name, term.item()) for name, term in losses.items())
+            evidence.add_batch(batch)
         return evidence
 
 
@@ -175,39 +111,52 @@ class DeferredGuard(Guard):
         super().__init__(*args, **kwargs)
         self._poison: torch.Tensor | None = None
         self._ring = Ring()
-        self._takes_flag = bool(getattr(self.optimizer, "_step_supports_amp_scaling", False))
+
+    def prepare(self) -> None:
+        self._first_step_unsafe = zero_momentum(self.optimizer)
 
     def before_backward(self, total: torch.Tensor, losses: Losses, iteration: int, batch: Any) -> torch.Tensor | None:
         steps = self._ring.steps
+        self.total = total = total.detach()
         if not steps or steps[-1].iteration != iteration:
+            if len(steps) == steps.maxlen and not comm.is_distributed() and self.flagged():
+                # Nobody has asked for so long that the first bad step would leave the ring.
+                self.report()
             steps.append(Evidence(iteration, rates=self._rates()))
             if self.policy == "skip" or self._poison is None:
-                self._poison = torch.zeros_like(total.detach(), dtype=torch.float32)
+                self._poison = torch.zeros_like(total, dtype=torch.float32)
         steps[-1].losses.extend((name, term.detach()) for name, term in losses.items())
         steps[-1].add_batch(batch)
         assert self._poison is not None
         # Zero times the loss: zero where it is finite, NaN where it is not, and NaN for all steps from there on.
-        self._poison = self._poison + total.detach().float() * 0
+        self._poison = self._poison + total.float() * 0
         return (1 + self._poison).to(total.dtype)
 
-    def update(self, extra: Sequence[torch.Tensor], iteration: int) -> bool:
+    def update(self, norms: Norms, iteration: int, clipper: GradientClipper | None) -> bool:
+        step = self._ring.steps[-1] if self._ring.steps else Evidence(iteration)
         if self.scaler is not None:
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
+            step.found = self._poison  # NaN, which counts as true, or zero
+            self._scaled_step(norms, clipper)
             return True
         if self.policy == "skip":
             self._clear()
-        found = self._find(extra)
-        if self._ring.steps and found:
-            self._ring.steps[-1].found = found[0].clone()
-        if not (self._takes_flag and len(found) == 1):
-            if _any(found):
-                self.skipped += self.policy == "skip"
-                if self.policy == "raise":
-                    self.report()
-                return False
+        # With one process no gradient needs to carry the news, so none can fail to.
+        own = [self._poison] if self._poison is not None and not comm.is_distributed() else []
+        found = self._find([*norms, *own])
+        blind = len(found) == 1 and self._takes_flag() and not self._first_step_unsafe
+        if not blind and any_set(found):
+            if self.policy == "raise":
+                step.found = found[0].clone()
+                self.report()
+            self.skipped += 1
+            return False
+        if clipper is not None:
+            clipper.clip(self.optimizer, norms)
+        if not blind:
             self.optimizer.step()
+            self._first_step_unsafe = False
             return True
+        step.found = found[0].clone()
         self.optimizer.grad_scale, self.optimizer.found_inf = None, found[0]  # type: ignore[attr-defined]
         try:
             self.optimizer.step()
@@ -215,13 +164,20 @@ class DeferredGuard(Guard):
             del self.optimizer.grad_scale, self.optimizer.found_inf  # type: ignore[attr-defined]
         return True
 
+    def _takes_flag(self) -> bool:
+        """Asked at each step, since loading a state may change the groups."""
+        groups = self.optimizer.param_groups
+        return getattr(self.optimizer, "_step_supports_amp_scaling", False) and all(
+            group.get("fused", True) for group in groups
+        )
+
     def flagged(self) -> bool:
         if self.policy == "skip":
             self.skipped += sum(bool(step.found) for step in self._ring.steps if step.found is not None)
             self._ring.steps.clear()
             return False
         poisoned = self._poison is not None and not math.isfinite(float(self._poison))
-        if poisoned or _any(self._finds.values()):
+        if poisoned or any_set(self._finds.values()):
             return True
         self._ring.steps.clear()
         return False
@@ -233,14 +189,17 @@ class DeferredGuard(Guard):
         own = first if first is not None and first.iteration == iteration else None
         finite = own is not None and all(math.isfinite(value) for value in own.values().values())
         words = explain(own, self._bad_gradients() if finite else []) if own is not None else None
+        self._forget()
+        raise_everywhere(iteration, words, gradient=finite)
+
+    def _forget(self) -> None:
         self._clear()
         self._poison = None
         self._ring.steps.clear()
-        raise_everywhere(iteration, words, gradient=finite)
 
 
-def _any(flags: Iterable[torch.Tensor]) -> bool:
-    return any(flag.item() for flag in flags)
+def _to_nan(gradient: torch.Tensor) -> torch.Tensor:
+    return gradient * math.nan
 
 
 def make_guard(
@@ -260,23 +219,4 @@ def make_guard(
     if mode not in MODES:
         raise ValueError(f"SOLVER.NONFINITE.MODE is {mode!r}, expected one of {', '.join(MODES)}")
     kind = DeferredGuard if mode == "deferred" or (mode == "auto" and asynchronous) else ImmediateGuard
-    guard = kind(optimizer, names=names, scaler=scaler, policy=policy)
-    if scaler is not None or kind is DeferredGuard:
-        zero_momentum(optimizer)
-    return guard
-
-
-def zero_momentum(optimizer: torch.optim.Optimizer) -> None:
-    """Give fused SGD its momentum buffers, at zero, which is what its first step makes of them.
-
-    Left alone it makes them in its first step, and where that step is skipped it takes uninitialised memory for them.
-    """
-    for group in optimizer.param_groups:
-        if isinstance(optimizer, torch.optim.SGD) and group.get("fused") and group["momentum"]:
-            if group["dampening"]:
-                raise ValueError(
-                    "fused SGD with dampening cannot skip its first step safely: set dampening to 0 or fused to False"
-                )
-            for parameter in group["params"]:
-                if parameter.requires_grad and "momentum_buffer" not in optimizer.state[parameter]:
-                    optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    return kind(optimizer, names=names, scaler=scaler, policy=policy)

@@ -8,6 +8,7 @@ from typing import Any
 from tabulate import tabulate
 
 from fastreid_lite.engine.hooks.base import HookBase
+from fastreid_lite.engine.triggers import Trigger, as_trigger
 
 Methods = tuple[Callable[[], None], ...]
 POINTS = ("before_train", "before_epoch", "before_step", "after_backward", "after_step", "after_epoch", "after_train")
@@ -32,7 +33,7 @@ class HookTable:
         """Put ``hook`` in its place.
 
         Raises:
-            TypeError: it is no HookBase, or has a trigger and no ``__call__``.
+            TypeError: it is no HookBase, or has a trigger and no ``__call__``, or one that is no trigger.
             ValueError: two hooks that keep state have one name; or the same hook is registered twice.
         """
         if not isinstance(hook, HookBase):
@@ -41,6 +42,10 @@ class HookTable:
             raise ValueError(f"the hook {self.name(hook)!r} is registered already")
         if hook.trigger is not None and not overrides(hook, "__call__"):
             raise TypeError(f"{type(hook).__name__} has a trigger, so it must define __call__(trainer)")
+        if hook.trigger is not None and not isinstance(hook.trigger, Trigger):
+            hook.trigger = as_trigger(hook.trigger)
+        if not isinstance(hook.priority, int):
+            raise TypeError(f"the priority of {self.name(hook)!r} is {hook.priority!r}, expected a whole number")
         self._name(hook)
         # sorted() is stable: equal priorities stay in the order of registration.
         self.hooks = sorted([*self.hooks, hook], key=lambda entry: -entry.priority)

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,11 +18,14 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+from fastreid_lite.engine.agreement import STOP_SIGNALS
 from fastreid_lite.runtime import get_runtime
 from fastreid_lite.utils import comm
 
 DEFAULT_TIMEOUT = timedelta(minutes=30)
+# How long workers may take to end by themselves: all of them when a signal was passed on, the others when one failed.
 _GRACE_SECONDS = 20.0
+_GRACE_AFTER_FAILURE = 5.0
 
 
 class WorkerError(RuntimeError):
@@ -135,41 +139,60 @@ def _in_group(
 
 
 def _run_all(workers: list[Any]) -> None:
-    """Start ``workers`` and wait. The first that fails ends the others; signals are passed on to them."""
+    """Start ``workers`` and wait. The first that ends otherwise than well ends the others; signals are passed on."""
     passed: list[int] = []
+    failed: list[Any] = []
 
     def pass_on(number: int, frame: Any) -> None:
         passed.append(number)
+        if number == signal.SIGINT and _in_foreground():
+            return  # Ctrl-C went to the workers too, and a second one would end them at once
         for worker in workers:
             if worker.is_alive():
                 os.kill(worker.pid, number)
 
-    # Started with signals as they are: a worker must not inherit a handler that knows the other workers.
-    for worker in workers:
-        worker.start()
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGINT)}
+    # Only the main thread may have handlers. A worker starts with none of ours, since it is spawned.
+    listens = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, pass_on) for number in (STOP_SIGNALS if listens else ())}
     try:
+        for worker in workers:
+            worker.start()
         while any(worker.is_alive() for worker in workers):
-            failed = next((worker for worker in workers if worker.exitcode not in (None, 0)), None)
-            if failed is not None and not passed:
+            failed = [worker for worker in workers if worker.exitcode not in (None, 0)]
+            if failed:
                 break
             time.sleep(0.05)
     finally:
+        _end_all([worker for worker in workers if worker.pid is not None], patient=bool(passed))
         for number, handler in before.items():
             signal.signal(number, handler)
-        _end_all(workers, patient=bool(passed))
     if passed:
         os.kill(os.getpid(), passed[0])
-    bad = [worker for worker in workers if worker.exitcode != 0]
+    # Who failed first is to blame: the others were ended, or lost their connection. One that a signal killed lost none.
+    bad = failed or [worker for worker in workers if worker.exitcode != 0]
     if bad:
-        first = next((worker for worker in bad if worker.exitcode > 0), bad[0])
+        first = next((worker for worker in bad if worker.exitcode < 0), bad[0])
         how = f"exit code {first.exitcode}" if first.exitcode > 0 else signal.Signals(-first.exitcode).name
         raise WorkerError(f"the process of {first.name} ended with {how}; the other processes were ended")
 
 
+def _in_foreground() -> bool:
+    """True where this process belongs to the group that a terminal sends Ctrl-C to."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
 def _end_all(workers: list[Any], *, patient: bool) -> None:
     """Wait a little for workers that are ending by themselves, as those that raise the same error do; end the rest."""
-    deadline = time.monotonic() + (_GRACE_SECONDS if patient else 5.0)
+    deadline = time.monotonic() + (_GRACE_SECONDS if patient else _GRACE_AFTER_FAILURE)
     for worker in workers:
         worker.join(max(deadline - time.monotonic(), 0.0))
     for worker in workers:

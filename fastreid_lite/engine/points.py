@@ -36,6 +36,8 @@ class PointsOfTheLoop:
 
     def before_train(self) -> None:
         """Call the hooks there. A hook whose ``before_train`` was completed gets its ``after_train``."""
+        # What an interrupted run that is not gone on with has left behind gets no second one.
+        self._entered = []
         for hook in self.hook_table.hooks:
             if overrides(hook, "before_train"):
                 hook.before_train()

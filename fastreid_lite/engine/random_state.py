@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,16 @@ def set_random_state(state: dict[str, Any]) -> None:
     accelerator = _accelerator()
     if accelerator is not None and "accelerator" in state:
         accelerator.set_rng_state(state["accelerator"])
+
+
+@contextmanager
+def kept_random_state() -> Iterator[None]:
+    """The block may draw from the global generators; afterwards they stand where they stood, however it ends."""
+    state = random_state()
+    try:
+        yield
+    finally:
+        set_random_state(state)
 
 
 def _accelerator() -> Any:

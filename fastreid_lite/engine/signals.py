@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from fastreid_lite.engine.agreement import STOP_SIGNALS
+
 if TYPE_CHECKING:
     from fastreid_lite.engine.train_loop import TrainerBase
 
 logger = logging.getLogger(__name__)
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
@@ -47,15 +48,20 @@ def stop_on_signals(trainer: TrainerBase) -> Iterator[None]:
         # Written without the logger: a handler may interrupt it while it holds its lock.
         os.write(2, f"\n{signal.Signals(number).name}: stopping after this step; again to stop at once\n".encode())
 
-    for wanted in _SIGNALS:
+    for wanted in STOP_SIGNALS:
         found[wanted] = signal.signal(wanted, handle)
     try:
         yield
     finally:
         put_back()
-    if trainer.outcome == "stopped":
-        number = received[0] if received else trainer.agreement.signal
-        logger.info(
-            f"stopped by {signal.Signals(number).name} at iteration {trainer.iter}; --resume goes on from there"
-        )
-        os.kill(os.getpid(), number)
+    stopped = trainer.outcome == "stopped"
+    if not received and not stopped:
+        return
+    number = received[0] if received else trainer.agreement.signal
+    done = "stopped" if stopped else str(trainer.outcome)
+    logger.info(
+        f"{done} at iteration {trainer.iter}, and {signal.Signals(number).name} was received"
+        f"{'; --resume goes on from there' if stopped else ''}"
+    )
+    # Whether or not the run had the time to stop for it, whoever sent the signal sees the process die of it.
+    os.kill(os.getpid(), number)

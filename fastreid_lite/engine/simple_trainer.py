@@ -15,7 +15,9 @@ from fastreid_lite.engine.clipping import GradientClipper
 from fastreid_lite.engine.guard import make_guard
 from fastreid_lite.engine.logic import check_losses, loss_function, total_loss
 from fastreid_lite.engine.train_loop import TrainerBase
+from fastreid_lite.engine.trainer_state import load_model, load_optimizer
 from fastreid_lite.runtime import Runtime, get_runtime
+from fastreid_lite.utils import comm
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +43,8 @@ class SimpleTrainer(TrainerBase):
         runtime: where it computes; None for the device of the model's first parameter.
 
     Attributes:
-        scaler: the gradient scaler, None where there is none.
+        scaler: the gradient scaler, None where there is none; another one may be put in its place before the first
+            step.
     """
 
     def __init__(
@@ -71,21 +74,32 @@ class SimpleTrainer(TrainerBase):
         self.set_loader(data_loader, accumulate_steps=accumulate_steps, epoch_length=epoch_length)
         self._accumulates = accumulate_steps > 1
         self._amp_dtype = self.runtime.amp_dtype(amp_dtype) if amp_enabled else None
-        self.scaler = self.runtime.make_scaler(self._amp_dtype)
         self._clipper = clipper
         self._losses = loss_function(model)
         self._checked = False
-        self._logged: list[tuple[str, torch.Tensor]] = []
+        self._logged: list[tuple[str, float | torch.Tensor]] = []
         self.guard = make_guard(
             optimizer,
             names={id(parameter): name for name, parameter in unwrap_model(model).named_parameters()},
-            scaler=self.scaler,
+            scaler=self.runtime.make_scaler(self._amp_dtype),
             policy=nonfinite_policy,
             mode=nonfinite_mode,
             asynchronous=self.runtime.asynchronous,
         )
 
+    @property
+    def scaler(self) -> torch.amp.GradScaler | None:
+        return self.guard.scaler
+
+    @scaler.setter
+    def scaler(self, scaler: torch.amp.GradScaler | None) -> None:
+        self.guard.scaler = scaler
+        self.guard.prepare()
+
     def before_train(self) -> None:
+        # A step that failed half-way, before this run, leaves nothing behind.
+        self._logged = []
+        self.guard.prepare()
         self.optimizer.zero_grad()
         super().before_train()
 
@@ -119,23 +133,29 @@ class SimpleTrainer(TrainerBase):
             self._checked = True
         total = total_loss(losses)
         gradient = self.guard.before_backward(total, losses, self.iter, batch)
+        # Read now where that is free: a loss may be a view of a weight, which the update changes.
+        logged = self._logged
         if "total_loss" not in losses:
-            self._logged.append(("total_loss", total))
-        self._logged.extend(losses.items())
+            value = self.guard.total
+            logged.append(("total_loss", value.item() if isinstance(value, torch.Tensor) and value.is_cpu else value))
+        for name, term in losses.items():
+            logged.append((name, term.item() if term.is_cpu else term))
         if share > 1:
             total = total / share
-        if self.scaler is not None:
-            total = self.scaler.scale(total)
+        scaler = self.guard.scaler
+        if scaler is not None:
+            total = scaler.scale(total)
         total.backward(gradient)
 
     def _update(self) -> None:
         """From gradients to weights: unscale, ``after_backward``, clip, guard, update."""
-        if self.scaler is not None:
-            self.scaler.unscale_(self.optimizer)
+        scaler, clipper = self.guard.scaler, self._clipper
+        if scaler is not None:
+            scaler.unscale_(self.optimizer)
         self.after_backward()
-        norms = self._clipper(self.optimizer) if self._clipper is not None else []
+        norms = clipper.norms(self.optimizer) if clipper is not None else []
         logged, self._logged = self._logged, []
-        applied = self.guard.update(norms, self.iter)
+        applied = self.guard.update(norms, self.iter, clipper)
         self.optimizer.zero_grad()
         if applied:
             put = self.storage.put_scalar
@@ -154,19 +174,28 @@ class SimpleTrainer(TrainerBase):
     def report_not_finite(self) -> None:
         self.guard.report()
 
+    def _end(self, outcome: str, error: BaseException | None = None) -> None:
+        # Where neither a log nor a checkpoint asked at the last boundary, nobody did.
+        if error is None and sum(comm.all_gather_object(self.flagged())):
+            self.report_not_finite()
+        super()._end(outcome, error)
+
     def state_dict(self) -> dict[str, Any]:
         state = super().state_dict()
         state["model"] = clean_state_dict(self.model)
         state["optimizer"] = self.optimizer.state_dict()
+        state["skipped"] = self.guard.skipped
         if self.scaler is not None:
             state["scaler"] = self.scaler.state_dict()
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        super().load_state_dict(state)
-        unwrap_model(self.model).load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        load_model(unwrap_model(self.model), state["model"])
+        load_optimizer(self.optimizer, state["optimizer"])
         self._load_scaler(state.get("scaler"))
+        self.guard.skipped = state.get("skipped", 0)
+        self.guard.prepare()
+        super().load_state_dict(state)
 
     def _load_scaler(self, saved: dict[str, Any] | None) -> None:
         if self.scaler is not None and saved:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fastreid_lite.engine.agreement import Agreement
 from fastreid_lite.engine.boundary import Boundary
-from fastreid_lite.engine.feed import Feed
-from fastreid_lite.engine.points import PointsOfTheLoop
+from fastreid_lite.engine.hooks.base import HookBase
+from fastreid_lite.engine.loader import FedFromALoader
 from fastreid_lite.engine.trainer_state import gather_state, restore_before_first_step, restore_hooks
 from fastreid_lite.engine.triggers import Moment
 from fastreid_lite.storage.event_storage import EventStorage
@@ -19,7 +18,7 @@ from fastreid_lite.utils import comm
 logger = logging.getLogger(__name__)
 
 
-class TrainerBase(PointsOfTheLoop):
+class TrainerBase(FedFromALoader):
     """A loop over steps with hooks around them. A subclass defines :meth:`run_step` and keeps everything else.
 
     Attributes:
@@ -30,7 +29,6 @@ class TrainerBase(PointsOfTheLoop):
         outcome: None while running; then "finished", "stopped" (by a signal), "failed" or "interrupted".
         stop_reason: the words given to :meth:`stop`.
         ending: True from the boundary at which it is known that the run ends there, finished.
-        data_time: seconds spent waiting for the loader, in all; timers take differences.
     """
 
     def __init__(self) -> None:
@@ -42,13 +40,16 @@ class TrainerBase(PointsOfTheLoop):
         self.outcome: str | None = None
         self.stop_reason = ""
         self.ending = False
-        self.data_time = 0.0
         self.agreement = Agreement()
         self.boundary = Boundary()
-        self._feed: Feed | None = None
         self._loaded: dict[str, Any] | None = None
         self._epoch_begins = True
-        self._cut_epoch = self._interrupted = False
+        self._cut_epoch = self._interrupted = self._running = False
+
+    def register_hooks(self, hooks: Iterable[HookBase | None]) -> None:
+        super().register_hooks(hooks)
+        # One that joins in the midst of a run is asked from the next boundary on.
+        self.boundary.due_step = 0
 
     def train(self, start_iter: int, max_iter: int) -> Mapping[str, Any] | None:
         """Do the steps from ``start_iter`` to ``max_iter - 1``, each exactly once whatever the length of the loader.
@@ -63,7 +64,7 @@ class TrainerBase(PointsOfTheLoop):
                 self._begin()
                 while self.iter < self.max_iter and not self.ending:
                     if self._epoch_begins:
-                        self._open_epoch()
+                        self._epoch_begins = False
                         self.before_epoch()
                     self.storage.iter = self.iter
                     self.before_step()
@@ -97,7 +98,10 @@ class TrainerBase(PointsOfTheLoop):
         self.agreement.ask_to_stop(at_once=everywhere)
 
     def terminate_epoch(self) -> None:
-        """End the epoch with this step; the next one begins at position 0 with a fresh iterator."""
+        """End the epoch with this step; the next one begins at position 0 with a fresh iterator.
+
+        At the boundary, where the step and its ``after_epoch`` are over, it is the next step that ends the epoch.
+        """
         self._cut_epoch = True
 
     def interrupt(self) -> None:
@@ -105,41 +109,9 @@ class TrainerBase(PointsOfTheLoop):
         self._interrupted = True
 
     @property
-    def data_loader(self) -> Any:
-        """Where batches come from; None where this trainer has no loader."""
-        return None if self._feed is None else self._feed.loader
-
-    def set_loader(self, loader: Iterable[Any], *, accumulate_steps: int = 1, epoch_length: int | None = None) -> None:
-        """Fetch from ``loader`` from now on (see :class:`Feed` for arguments and errors)."""
-        self._feed = Feed(loader, accumulate_steps=accumulate_steps, epoch_length=epoch_length)
-
-    @property
     def epoch_length(self) -> int | None:
         """Steps to an epoch; None while not known. Without a loader the run is one epoch."""
         return self.max_iter if self._feed is None else self._feed.epoch_length
-
-    def next_batch(self) -> Any:
-        """The next batch of the loader; the time that it took is added to ``data_time``.
-
-        Raises:
-            RuntimeError: there is no loader. ValueError: the loader is empty or has run dry.
-        """
-        start = time.perf_counter()
-        batch = self._loaded_feed().fetch()
-        self.data_time += time.perf_counter() - start
-        return batch
-
-    def next_window(self) -> list[Any]:
-        """The batches of this step: as many as are accumulated to one step, fewer at the end of an epoch."""
-        start = time.perf_counter()
-        window = self._loaded_feed().window(self.epoch_step)
-        self.data_time += time.perf_counter() - start
-        return window
-
-    def _loaded_feed(self) -> Feed:
-        if self._feed is None:
-            raise RuntimeError(f"{type(self).__name__} has no data loader: call set_loader(loader) first")
-        return self._feed
 
     def moment(self, *, last: bool = False, done: int | None = None) -> Moment:
         """This boundary as triggers see it. ``done``: steps done; None for those up to the step in progress."""
@@ -153,6 +125,7 @@ class TrainerBase(PointsOfTheLoop):
             last=last,
             clock_step=self.agreement.next_step,
             trainer=self,
+            ended_step=self.epoch_step if self.epoch_ended else None,
         )
 
     def publish(self, *, joined: bool = True) -> None:
@@ -180,22 +153,34 @@ class TrainerBase(PointsOfTheLoop):
             self.report_not_finite()
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a resumed run needs, as plain containers and tensors. Collective: every process calls it."""
+        """All that a resumed run needs, as plain containers and tensors. Collective: every process calls it.
+
+        Raises:
+            RuntimeError: a step is in progress, or done and its boundary not reached: such a state cannot be resumed.
+        """
+        if self._running and not self.boundary.standing:
+            raise RuntimeError(
+                f"state_dict() was called inside step {self.iter}, where its counters are not settled: give the hook "
+                f"a trigger, so that it is called at the boundary, or call it outside train()"
+            )
         if sum(comm.all_gather_object(self.flagged())):
             self.report_not_finite()
         return gather_state(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what :meth:`state_dict` returned: ``train(trainer.iter, max_iter)`` goes on with the next step."""
-        self._loaded = state
+        self._loaded, self.outcome = state, None
         self.iter = self.start_iter = state["iteration"] + 1
 
     def _prepare(self, start_iter: int, max_iter: int) -> None:
         if start_iter > max_iter:
             raise ValueError(f"start_iter is {start_iter}, beyond max_iter {max_iter}: nothing is left to train")
+        going_on = self.outcome == "interrupted" and start_iter == self.iter
         self.max_iter = max_iter
-        self.ending = self._interrupted = self._cut_epoch = False
-        if start_iter != self.iter or (self._loaded is None and self.outcome != "interrupted"):
+        self._interrupted = self.boundary.standing = False
+        if not going_on:
+            self.ending = self._cut_epoch = False
+        if start_iter != self.iter or (self._loaded is None and not going_on):
             self._loaded, self.outcome, self.epoch_ended = None, None, False
             length = self.epoch_length
             self.epoch, self.epoch_step = divmod(start_iter, length) if length else (0, start_iter)
@@ -208,38 +193,40 @@ class TrainerBase(PointsOfTheLoop):
         if not going_on:
             self._epoch_begins = True
             self.agreement.start(self.iter)
-            if loaded is not None:
-                restore_hooks(self, loaded)
+            self.storage.iter = max(min(self.iter, self.max_iter - 1), 0)
+            turns = restore_hooks(self, loaded) if loaded is not None else None
             self.before_train()
             logger.info(f"hooks in the order of their turns:\n{self.hook_table}")
-            if loaded is not None:
-                self._take_owed_turns()
-            if self._feed is not None and self.iter < self.max_iter:
+            if turns is not None:
+                self._take_owed_turns(*turns)
+            if self.iter >= self.max_iter:
+                logger.info(f"already at {self.iter} of {self.max_iter} iterations: nothing is left to train")
+            elif self._feed is not None:
                 self._feed.go_to(self.epoch, self.epoch_step)
             if loaded is not None:
                 restore_before_first_step(loaded)
         self.boundary.arm(self, self.moment(done=self.iter))
+        self._running = True
 
-    def _take_owed_turns(self) -> None:
+    def _take_owed_turns(self, epoch: int, epoch_step: int, epoch_ended: bool, ending: bool) -> None:
         """Stand at the boundary of the checkpoint again, for those whose turn had not come when it was written."""
         self.iter -= 1
-        self.storage.iter = self.iter
-        self.ending = self.iter + 1 >= self.max_iter
+        self.epoch, self.epoch_step, self.epoch_ended = epoch, epoch_step, epoch_ended
+        self.storage.iter = max(self.iter, 0)
+        self.ending = ending or self.iter + 1 >= self.max_iter
         self.boundary.take_turns(self)
         self._advance()
-
-    def _open_epoch(self) -> None:
-        self._epoch_begins = False
-        if self._feed is not None:
-            self._feed.epoch = self.epoch
 
     def _count_step(self) -> bool:
         """Count the step that was done; True where the epoch ends with it."""
         self.epoch_step += 1
-        if self._feed is None:
-            self.epoch_ended = self.epoch_step >= self.max_iter
+        length = self.epoch_length
+        if self._cut_epoch:
+            self.epoch_ended = True
+        elif length is not None:
+            self.epoch_ended = self.epoch_step >= length
         else:
-            self.epoch_ended = self._cut_epoch or self._feed.epoch_ends(self.epoch_step)
+            self.epoch_ended = self.at_end_of_loader()
         return self.epoch_ended
 
     def _at_boundary(self) -> None:
@@ -261,12 +248,14 @@ class TrainerBase(PointsOfTheLoop):
         self.iter += 1
         if self.epoch_ended:
             self.epoch, self.epoch_step, self.epoch_ended, self._epoch_begins = self.epoch + 1, 0, False, True
-            if self._cut_epoch and self._feed is not None:
+            if self._cut_epoch:
                 self._cut_epoch = False
-                self._feed.go_to(self.epoch, 0)
+                if self._feed is not None:
+                    self._feed.go_to(self.epoch, 0)
 
     def _end(self, outcome: str, error: BaseException | None = None) -> None:
         """``after_train``, however the run ended. What it raises never hides ``error``."""
+        self._running = False
         if self._interrupted and error is None:
             self.outcome = "interrupted"
             return

@@ -8,51 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from fastreid_lite.engine.moment import Moment
+
 UNITS = ("iteration", "epoch", "second")
-
-
-@dataclass(frozen=True)
-class Moment:
-    """A boundary as triggers see it; the same on every process.
-
-    Args:
-        iteration: steps done.
-        epoch: epochs done.
-        epoch_step: steps done in the epoch in progress; 0 where one has just ended.
-        epoch_length: steps of the epoch in progress (of the one just ended, where one has); None while not known.
-        epoch_ended: an epoch ends here.
-        seconds: the run's clock as rank 0 last told it.
-        last: the run ends here, finished.
-        clock_step: steps done at which ``seconds`` will next be told; None for the next boundary.
-        trainer: the trainer, for functions and published numbers.
-    """
-
-    iteration: int
-    epoch: int = 0
-    epoch_step: int = 0
-    epoch_length: int | None = None
-    epoch_ended: bool = False
-    seconds: float = 0.0
-    last: bool = False
-    clock_step: int | None = None
-    trainer: Any = None
-
-    @property
-    def epoch_detail(self) -> float:
-        """Epochs done, with the fraction of the one in progress."""
-        return self.epoch + (self.epoch_step / self.epoch_length if self.epoch_length else 0.0)
-
-    @property
-    def previous_epoch_detail(self) -> float:
-        """``epoch_detail`` one step earlier."""
-        if not self.epoch_length:
-            return self.epoch_detail
-        if self.epoch_ended:
-            return self.epoch - 1 + (self.epoch_length - 1) / self.epoch_length
-        return self.epoch + (self.epoch_step - 1) / self.epoch_length
 
 
 class Trigger:
@@ -81,13 +41,19 @@ class Trigger:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what :meth:`state_dict` returned."""
 
-    def __and__(self, other: Trigger) -> Trigger:
+    def __and__(self, other: Any) -> Trigger:
+        from fastreid_lite.engine.trigger_sets import AllOf
+
         return AllOf(self, other)
 
-    def __or__(self, other: Trigger) -> Trigger:
+    def __or__(self, other: Any) -> Trigger:
+        from fastreid_lite.engine.trigger_sets import AnyOf
+
         return AnyOf(self, other)
 
     def __invert__(self) -> Trigger:
+        from fastreid_lite.engine.trigger_sets import Not
+
         return Not(self)
 
 
@@ -122,10 +88,7 @@ class Interval(Trigger):
     """
 
     def __init__(self, period: float, unit: str = "iteration") -> None:
-        if unit not in UNITS:
-            raise ValueError(f"unit is {unit!r}, expected one of {', '.join(UNITS)}")
-        if isinstance(period, bool) or not isinstance(period, int | float):
-            raise TypeError(f"period is {period!r}, expected a number")
+        _check_period(period, unit)
         if not period > 0 or math.isinf(period):
             raise ValueError(
                 f"period is {period!r}, expected a positive number; every(0) is at the end, every(-1) never"
@@ -181,7 +144,12 @@ class At(Trigger):
     def __init__(self, points: float | Iterable[float], unit: str = "iteration") -> None:
         if unit not in ("iteration", "epoch"):
             raise ValueError(f"unit is {unit!r}, expected 'iteration' or 'epoch'")
-        self.points = sorted({points} if isinstance(points, int | float) else set(points))
+        given = [points] if isinstance(points, int | float | str) else list(points)
+        if not all(isinstance(point, int | float) and not isinstance(point, bool) for point in given):
+            raise TypeError(f"points are {points!r}, expected a number or several")
+        if not all(point > 0 and (unit == "epoch" or int(point) == point) for point in given):
+            raise ValueError(f"points are {points!r}: {unit}s done, expected numbers > 0, whole ones for iterations")
+        self.points = sorted(set(given))
         self.unit = unit
 
     def __call__(self, moment: Moment) -> bool:
@@ -206,6 +174,9 @@ class Once(Trigger):
         fires, self._done = not self._done, True
         return fires
 
+    def next_iteration(self, moment: Moment) -> float:
+        return math.inf if self._done else moment.iteration + 1
+
     def state_dict(self) -> dict[str, Any]:
         return {"done": self._done}
 
@@ -221,10 +192,18 @@ class Within(Trigger):
             raise ValueError(f"unit is {unit!r}, expected 'iteration' or 'epoch'")
         self.start = -math.inf if start is None else start
         self.stop = math.inf if stop is None else stop
+        if not self.start < self.stop:
+            raise ValueError(f"the range from {start} to {stop} is empty: start must be below stop")
         self.unit = unit
 
     def __call__(self, moment: Moment) -> bool:
         return self.start <= (moment.iteration if self.unit == "iteration" else moment.epoch_detail) < self.stop
+
+    def next_iteration(self, moment: Moment) -> float:
+        following = moment.iteration + 1
+        if self.unit == "epoch":
+            return following
+        return max(following, self.start) if following < self.stop else math.inf
 
 
 class Function(Trigger):
@@ -233,55 +212,19 @@ class Function(Trigger):
     reads_values = True
 
     def __init__(self, function: Callable[[Any], bool]) -> None:
+        if not callable(function):
+            raise TypeError(f"Function needs a function of the trainer, got {function!r}")
         self.function = function
 
     def __call__(self, moment: Moment) -> bool:
         return bool(self.function(moment.trainer))
 
 
-class AllOf(Trigger):
-    """Where all of ``triggers`` fire. Each is asked every time, so each keeps its own count."""
-
-    def __init__(self, *triggers: Trigger) -> None:
-        self.triggers = triggers
-        self.reads_values = any(trigger.reads_values for trigger in triggers)
-        self.reads_end = any(trigger.reads_end for trigger in triggers)
-
-    def _answers(self, moment: Moment) -> list[bool]:
-        return [trigger(moment) for trigger in self.triggers]
-
-    def __call__(self, moment: Moment) -> bool:
-        return all(self._answers(moment))
-
-    def next_iteration(self, moment: Moment) -> float:
-        return min(trigger.next_iteration(moment) for trigger in self.triggers)
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"parts": [trigger.state_dict() for trigger in self.triggers]}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        for trigger, part in zip(self.triggers, state["parts"], strict=True):
-            trigger.load_state_dict(part)
-
-
-class AnyOf(AllOf):
-    """Where any of ``triggers`` fires."""
-
-    def __call__(self, moment: Moment) -> bool:
-        return any(self._answers(moment))
-
-
-class Not(AllOf):
-    """Where ``trigger`` does not fire."""
-
-    def __init__(self, trigger: Trigger) -> None:
-        super().__init__(trigger)
-
-    def __call__(self, moment: Moment) -> bool:
-        return not self.triggers[0](moment)
-
-    def next_iteration(self, moment: Moment) -> float:
-        return moment.iteration + 1
+def _check_period(period: Any, unit: Any) -> None:
+    if unit not in UNITS:
+        raise ValueError(f"unit is {unit!r}, expected one of {', '.join(UNITS)}")
+    if isinstance(period, bool) or not isinstance(period, int | float):
+        raise TypeError(f"period is {period!r}, expected a number")
 
 
 def every(period: float, unit: str = "iteration") -> Trigger:
@@ -290,6 +233,7 @@ def every(period: float, unit: str = "iteration") -> Trigger:
     >>> every(5)(Moment(iteration=10)), every(0)(Moment(iteration=10)), every(-1)(Moment(iteration=10, last=True))
     (True, False, False)
     """
+    _check_period(period, unit)
     if period == 0:
         return AtEnd()
     return Never() if period < 0 else Interval(period, unit)
@@ -310,3 +254,12 @@ def as_trigger(spec: Any) -> Trigger:
     if callable(spec):
         return Function(spec)
     raise TypeError(f"a trigger is a Trigger, (period, unit), a function or None, got {spec!r}")
+
+
+def __getattr__(name: str) -> Any:
+    # Lives in a file of its own that needs this one; the names are the same family.
+    if name in ("AllOf", "AnyOf", "Not"):
+        from fastreid_lite.engine import trigger_sets
+
+        return getattr(trigger_sets, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -52,8 +52,10 @@ class _ValueTrigger(Trigger):
         return float(found.value)
 
     def next_iteration(self, moment: Moment) -> float:
-        # It can only change where something is published, and the boundary asks it there.
-        return math.inf
+        # It can only change where something is published, and the boundary asks it there; a log writer's numbers
+        # appear after its turn, and are looked at after the next step.
+        found = moment.trainer.storage.published().get(self.key)
+        return math.inf if found is None or found.serial <= self._seen else moment.iteration + 1
 
     def state_dict(self) -> dict[str, Any]:
         return {"best": self.best, "seen": self._seen}
@@ -94,7 +96,7 @@ class EarlyStop(_ValueTrigger):
     """
 
     def __init__(self, key: str, patience: int, mode: str = "max", *, min_change: float = 0.0) -> None:
-        if patience < 1:
+        if isinstance(patience, bool) or not isinstance(patience, int) or patience < 1:
             raise ValueError(f"patience is {patience!r}, expected a whole number >= 1")
         super().__init__(key, mode, min_change)
         self.patience = patience

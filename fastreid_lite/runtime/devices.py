@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TypeVar
 
 import torch
 
 from fastreid_lite.runtime.base import Runtime
 from fastreid_lite.utils import comm
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -31,8 +34,20 @@ class CPURuntime(Runtime):
     """The host. bfloat16 autocast by default; float16 is honoured, with a scaler."""
 
     def prepare(self) -> None:
-        # Small networks run into denormal numbers as they train, and the CPU handles those many times slower.
+        # Small networks run into denormal numbers as they train, and the CPU handles those many times slower. The
+        # setting is the thread's; threads that are started later inherit it, so it comes before the first computation.
         torch.set_flush_denormal(True)
+
+    def amp_dtype(self, name: str = "auto") -> torch.dtype:
+        """As the base class; says so where this CPU only emulates the type, which is many times slower than float32."""
+        dtype = super().amp_dtype(name)
+        supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: True)
+        if dtype is torch.bfloat16 and not supported():
+            logger.warning(
+                "this CPU has no bfloat16 arithmetic and emulates it, several times slower than float32: "
+                "SOLVER.AMP.ENABLED False is faster here"
+            )
+        return dtype
 
     def move_batch(self, batch: T) -> T:
         """``batch`` itself: loaders give batches on the host."""

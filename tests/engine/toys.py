@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -92,8 +93,9 @@ class Recorder(HookBase):
     def __init__(self, seen: list[tuple[str, int]] | None = None, *, trigger: Trigger | None = None) -> None:
         self.seen: list[tuple[str, int]] = [] if seen is None else seen
         self.trigger = trigger
+        weak = weakref.proxy(self)
         for point in POINTS:
-            setattr(self, point, lambda point=point: self.seen.append((point, self.trainer.iter)))
+            setattr(self, point, lambda point=point: weak.seen.append((point, weak.trainer.iter)))
 
     def __call__(self, trainer: TrainerBase) -> None:
         self.seen.append(("boundary", trainer.iter))

@@ -47,6 +47,6 @@ def input_defaults() -> CfgNode:
     # Random erasing with this probability: a rectangle is filled with VALUE (R, G, B; 0 to 255).
     node.REA = CfgNode({"ENABLED": False, "PROB": 0.5, "VALUE": [0.485 * 255, 0.456 * 255, 0.406 * 255]})
 
-    # A patch of an earlier image is pasted in with this probability.
+    # A patch of an earlier image is pasted in with this probability; refused, since an image would depend on others.
     node.RPT = CfgNode({"ENABLED": False, "PROB": 0.5})
     return node

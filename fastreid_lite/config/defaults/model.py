@@ -14,7 +14,7 @@ def model_defaults() -> CfgNode:
     node.META_ARCHITECTURE = "Baseline"
     # Parts of the model, by name from the top ("backbone"), that do not train in the first SOLVER.FREEZE_ITERS steps.
     node.FREEZE_LAYERS = []
-    # Features kept in the memory queue of MoCo.
+    # Features kept in the memory queue of MoCo; known for fast-reid's files, used by nothing in this release.
     node.QUEUE_SIZE = 8192
     # A checkpoint to start from or, with --eval-only, to evaluate; "" starts from PRETRAIN or from random weights.
     node.WEIGHTS = ""
@@ -35,9 +35,9 @@ def _backbone() -> CfgNode:
     node.DEPTH = "50x"
     # Stride of the last stage of a ResNet: 1 doubles the height and width of the last feature map, 2 is the usual net.
     node.LAST_STRIDE = 1
-    # Channels of the feature map that the head gets; has to fit the backbone.
+    # Channels of the feature map that the head gets. The backbone knows them; read only where POOL_LAYER is "Flatten".
     node.FEAT_DIM = 2048
-    # Norm layers: "BN", "syncBN", "GhostBN", "FrozenBN" or "GN".
+    # Norm layers: "BN", "syncBN", "FrozenBN" or "GN".
     node.NORM = "BN"
     # Instance norm on half of the channels in the early stages (IBN-Net).
     node.WITH_IBN = False
@@ -68,7 +68,7 @@ def _backbone() -> CfgNode:
 
 def _heads() -> CfgNode:
     node = CfgNode()
-    # The head's name in its registry.
+    # The head, by its name in the registry: "EmbeddingHead" or "OSNetHead".
     node.NAME = "EmbeddingHead"
     # Norm layers of the head, as MODEL.BACKBONE.NORM.
     node.NORM = "BN"
@@ -100,7 +100,7 @@ def _losses() -> CfgNode:
     # one adapts it to each sample, ALPHA times the probability predicted for its class.
     node.CE = CfgNode({"EPSILON": 0.0, "ALPHA": 0.2, "SCALE": 1.0})
 
-    # Focal loss: weight of the positive class, and exponent.
+    # Focal loss: weight of the positive class, and exponent. Known for fast-reid's files; not in this release.
     node.FL = CfgNode({"ALPHA": 0.25, "GAMMA": 2, "SCALE": 1.0})
 
     node.TRI = CfgNode()

@@ -9,6 +9,7 @@ from typing import Any
 from fastreid_lite.checkpoint.files import atomic_write_text
 from fastreid_lite.engine.defaults.availability import refuse_unavailable
 from fastreid_lite.engine.defaults.output_dir import check_output_dir
+from fastreid_lite.runtime import get_runtime
 from fastreid_lite.utils import comm
 from fastreid_lite.utils.env import collect_env, resolve_seed, seed_everything, set_deterministic
 from fastreid_lite.utils.logger import setup_logger
@@ -45,7 +46,10 @@ def default_setup(cfg: Any, *, resume: bool | str = False, eval_only: bool = Fal
     logger.info(f"{collect_env()}\nprocesses: {comm.get_world_size()}, seed {cfg.SEED}")
     if rank == 0 and not eval_only:
         atomic_write_text(folder / "config.yaml", cfg.dump())
-    set_deterministic(cfg.DETERMINISTIC, cudnn_benchmark=cfg.CUDNN_BENCHMARK)
+    get_runtime(cfg.MODEL.DEVICE).prepare()
+    if cfg.DETERMINISTIC and cfg.CUDNN_BENCHMARK:
+        logger.warning("CUDNN_BENCHMARK True takes no effect: DETERMINISTIC True is in force")
+    set_deterministic(cfg.DETERMINISTIC, cudnn_benchmark=cfg.CUDNN_BENCHMARK and not cfg.DETERMINISTIC)
     seed_everything(cfg.SEED)
     return cfg
 

@@ -21,6 +21,7 @@ from fastreid_lite.engine.defaults.from_config import (
     with_value,
     wrap_for_processes,
 )
+from fastreid_lite.engine.defaults.optimizer_state import regroup
 from fastreid_lite.engine.defaults.results import say_results, say_where, with_nan, write_results
 from fastreid_lite.engine.defaults.resuming import (
     RESULTS_NAME,
@@ -253,13 +254,8 @@ class DefaultTrainer(SimpleTrainer):
         return {**super().state_dict(), "seed": self.cfg.SEED, "config": self.cfg.dump()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        fresh = [
-            {key: value for key, value in group.items() if key != "params"} for group in self.optimizer.param_groups
-        ]
-        super().load_state_dict(state)
         # The config says what rates and decays are, not the checkpoint; what has changed was reported.
-        for group, options in zip(self.optimizer.param_groups, fresh):
-            group.update(options)
+        super().load_state_dict({**state, "optimizer": regroup(state["optimizer"], self.optimizer)})
         saved = state.get("seed", self.cfg.SEED)
         if saved != self.cfg.SEED:
             logger.info(f"SEED {saved} of the run that is resumed is in force, not {self.cfg.SEED}")

@@ -7,6 +7,10 @@ from typing import Any
 
 _EXPORTS = {
     "HookBase": "base",
+    "PRODUCE": "base",
+    "CHANGE": "base",
+    "READ": "base",
+    "WRITE": "base",
     "CallbackHook": "callback",
     "IterationTimer": "timer",
     "LRScheduler": "lr_scheduler",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -50,10 +51,12 @@ class CallbackHook(HookBase):
         if at_boundary is not None:
             self.trigger = as_trigger(trigger)
         self._at_boundary = at_boundary
+        weak = weakref.proxy(self)
         for point, function in points.items():
             if function is not None:
-                # Only points that have a function enter the table, so the others cost nothing.
-                setattr(self, point, lambda function=function: function(self.trainer))
+                # Only points that have a function enter the table, so the others cost nothing. Weak, since a hook that
+                # holds itself would keep alive whatever the function holds.
+                setattr(self, point, lambda function=function: function(weak.trainer))
 
     def __call__(self, trainer: TrainerBase) -> None:
         assert self._at_boundary is not None

@@ -71,6 +71,13 @@ class PeriodicCheckpointer(CheckpointHook):
         self._saved: int | None = None
         self._finished: int | None = None
 
+    def before_train(self) -> None:
+        # What another run, that this one does not go on with, has written at such a step.
+        if self._saved is not None and self._saved >= self.trainer.iter:
+            self._saved = None
+        if self._finished is not None and self._finished >= self.trainer.iter:
+            self._finished = None
+
     def __call__(self, trainer: TrainerBase) -> None:
         if self._saved != trainer.iter:
             self._saved = trainer.iter

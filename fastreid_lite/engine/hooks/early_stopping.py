@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from fastreid_lite.engine.hooks.base import READ, HookBase
@@ -9,6 +10,8 @@ from fastreid_lite.engine.value_triggers import EarlyStop
 
 if TYPE_CHECKING:
     from fastreid_lite.engine.train_loop import TrainerBase
+
+logger = logging.getLogger(__name__)
 
 
 class EarlyStopping(HookBase):
@@ -25,6 +28,13 @@ class EarlyStopping(HookBase):
 
     def __init__(self, key: str, patience: int, mode: str = "max", *, min_change: float = 0.0) -> None:
         self.trigger: EarlyStop = EarlyStop(key, patience, mode, min_change=min_change)
+
+    def finish(self, trainer: TrainerBase) -> None:
+        if self.trigger.key not in trainer.storage.published():
+            logger.warning(
+                f"EarlyStopping waited for {self.trigger.key!r}, which was never published; published: "
+                f"{', '.join(sorted(trainer.storage.published())) or 'nothing'}"
+            )
 
     def __call__(self, trainer: TrainerBase) -> None:
         stop = self.trigger

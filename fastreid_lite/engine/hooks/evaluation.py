@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fastreid_lite.engine.hooks.base import PRODUCE, HookBase
+from fastreid_lite.engine.random_state import kept_random_state
 from fastreid_lite.engine.triggers import Trigger, as_trigger, every
 
 if TYPE_CHECKING:
@@ -38,10 +39,16 @@ class EvalHook(HookBase):
         self._done: int | None = None
         self.results: Mapping[str, Any] | None = None
 
+    def before_train(self) -> None:
+        if self._done is not None and self._done >= self.trainer.iter:
+            self._done = None  # of a run that this one does not go on with
+
     def __call__(self, trainer: TrainerBase) -> None:
         if self._done == trainer.iter:
             return
-        self.results = self._function()
+        # An observer: whatever the function draws from the global generators, the next step finds them untouched.
+        with kept_random_state():
+            self.results = self._function()
         self._done = trainer.iter
         if self.results:
             trainer.storage.put_results(flatten(self.results))

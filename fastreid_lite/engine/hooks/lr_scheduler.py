@@ -63,7 +63,11 @@ class LRScheduler(HookBase):
                 group["lr"] = wanted
 
     def _put(self) -> None:
-        self.trainer.storage.put_scalar("lr", float(self._optimizer.param_groups[self._logged]["lr"]), False)
+        # From the schedule, not from the optimizer: a resumed run may owe the log line of a step that it has not done.
+        rate = self._schedule.lr(self._base[self._logged], self.trainer.storage.iter)
+        self.trainer.storage.put_scalar("lr", rate, False)
 
     def after_train(self) -> None:
+        if self.trainer.outcome != "finished":
+            self._put()  # the line that covers what was done since the last one
         self.trainer.storage.off_publish(self._put)

@@ -20,7 +20,7 @@ class PeriodicWriter(HookBase):
 
     Args:
         writers: empty on the other processes.
-        period: steps between two log lines, or a trigger.
+        period: steps between two log lines, or a trigger. 0: only at the end; negative: no line at all.
     """
 
     priority = WRITE
@@ -28,13 +28,20 @@ class PeriodicWriter(HookBase):
     def __init__(self, writers: Sequence[EventWriter], period: int | Trigger = 20) -> None:
         self._writers = list(writers)
         self.trigger = every(period) if isinstance(period, int) else as_trigger(period)
+        self._called_at: int | None = None
+        self._silent = isinstance(period, int) and period < 0
 
     def __call__(self, trainer: TrainerBase) -> None:
+        self._called_at = trainer.iter
         trainer.publish()
         self._write()
 
     def finish(self, trainer: TrainerBase) -> None:
-        self(trainer)
+        if self._called_at != trainer.iter:
+            self(trainer)
+
+    def before_train(self) -> None:
+        self._called_at = None
 
     def after_train(self) -> None:
         # After a failure the other processes may be gone: what this one knows is written, and nobody is waited for.
@@ -49,7 +56,7 @@ class PeriodicWriter(HookBase):
             writer.start_anew()
 
     def _write(self) -> None:
-        for writer in self._writers:
+        for writer in [] if self._silent else self._writers:
             writer.write()
 
     def state_dict(self) -> dict[str, Any]:

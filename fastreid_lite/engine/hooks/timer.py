@@ -64,4 +64,6 @@ class IterationTimer(HookBase):
         self._data_before = trainer.data_time
 
     def after_train(self) -> None:
+        if self.trainer.outcome != "finished":
+            self._put()  # the line that covers what was done since the last one
         self.trainer.storage.off_publish(self._put)

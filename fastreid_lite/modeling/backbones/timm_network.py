@@ -147,7 +147,7 @@ def build_timm_backbone(cfg: Any, name: str) -> TimmBackbone:
 
 
 def _warn_of_other_pixels(name: str, key: str, *, given: Sequence[float], known: Sequence[float] | None) -> None:
-    """Say where MODEL.``key`` (0..255) is not what timm's weights were trained with (``known``, 0..1; None: unknown)."""
+    """Say where MODEL.``key`` (0..255) is other than what timm's weights were trained with; ``known`` is 0..1."""
     if known is None:
         return
     expected = [round(255 * value, 3) for value in known]
