@@ -1,8 +1,8 @@
 """What the trainer adds to a step, in microseconds over a bare loop.
 
-The step is a 16-to-4 linear model with two losses, batch 8 in memory, SGD, one thread, one process. Every contender takes
-short turns in the same process, one after the other, many rounds: the machine's noise then hits all alike. For each the
-fastest tenth of its turns counts.
+The step is a 16-to-4 linear model with two losses, batch 8 in memory, SGD, one thread, one process. Every contender
+takes short turns in the same process, one after the other, many rounds: the machine's noise then hits all alike. For
+each the fastest tenth of its turns counts.
 
     python benchmarks/step_overhead.py [--rounds 60] [--steps 500]
 """
@@ -64,19 +64,6 @@ def bare_loop() -> Turn:
             optimizer.step()
 
     return turn
-
-
-def trainer_turn(trainer: TrainerBase) -> Turn:
-    """A turn of ``steps`` steps inside one endless run: what beginning and ending cost is not in it."""
-
-    def turn(steps: int) -> None:
-        trainer.train(trainer.iter, trainer.iter + steps)
-
-    return turn
-
-
-def no_hooks() -> Turn:
-    return trainer_turn(SimpleTrainer(*parts()))
 
 
 def default_hooks(folder: Path) -> Turn:

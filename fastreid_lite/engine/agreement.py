@@ -64,6 +64,8 @@ class Agreement:
             steps_done: the same on every process.
             flagged: asked where they speak: has this process seen something that is not finite?
         """
+        if steps_done < self.next_step and not self.urgent:
+            return
         if not comm.is_distributed():
             self.read(self.head(steps_done, False))
         elif steps_done >= self.next_step:

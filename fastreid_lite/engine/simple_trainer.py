@@ -134,12 +134,12 @@ class SimpleTrainer(TrainerBase):
         total = total_loss(losses)
         gradient = self.guard.before_backward(total, losses, self.iter, batch)
         # Read now where that is free: a loss may be a view of a weight, which the update changes.
-        logged = self._logged
         if "total_loss" not in losses:
             value = self.guard.total
-            logged.append(("total_loss", value.item() if isinstance(value, torch.Tensor) and value.is_cpu else value))
-        for name, term in losses.items():
-            logged.append((name, term.item() if term.is_cpu else term))
+            self._logged.append(
+                ("total_loss", value.item() if isinstance(value, torch.Tensor) and value.is_cpu else value)
+            )
+        self._logged += [(name, term.item() if term.is_cpu else term) for name, term in losses.items()]
         if share > 1:
             total = total / share
         scaler = self.guard.scaler
@@ -156,7 +156,7 @@ class SimpleTrainer(TrainerBase):
         norms = clipper.norms(self.optimizer) if clipper is not None else []
         logged, self._logged = self._logged, []
         applied = self.guard.update(norms, self.iter, clipper)
-        self.optimizer.zero_grad()
+        self.guard.clear_gradients()
         if applied:
             put = self.storage.put_scalar
             for name, value in logged:

@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from fastreid_lite.storage.numbers import admit, read
@@ -249,12 +250,11 @@ class EventStorage:
             if partial is None:
                 kind = self._kinds[name]
                 partial = self._partials[name] = Partial(kind, -math.inf if kind == MAX else 0.0, 0, 0)
-            kind = partial.kind
-            for number in numbers:
-                if kind == MEAN:
-                    partial.total += number
-                else:
-                    partial.total = max(partial.total, number) if kind == MAX else number
+            if partial.kind == MEAN:
+                # One after the other; sum() would carry a correction, and then it would matter where a fold falls.
+                partial.total = deque(accumulate(numbers, initial=partial.total), maxlen=1).pop()
+            else:
+                partial.total = max(partial.total, *numbers) if partial.kind == MAX else numbers[-1]
             partial.count += len(numbers)
             partial.iteration = self._iterations[name]
             self._newest[name] = numbers[-1]

@@ -26,6 +26,9 @@ def admit(name: str, value: Any) -> Any:
 
 def read(pending: dict[str, list[Any]]) -> dict[str, list[float]]:
     """The numbers of every name that has any; tensors come over with one copy for each device."""
+    pending = {name: values for name, values in pending.items() if values}
+    if all(set(map(type, values)) == {float} for values in pending.values()):
+        return pending  # as it always is on the host
     groups: dict[tuple[torch.device, torch.dtype], list[torch.Tensor]] = {}
     numbers: dict[str, list[float]] = {}
     places: dict[tuple[torch.device, torch.dtype], list[tuple[list[float], int]]] = {}

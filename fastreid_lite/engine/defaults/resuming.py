@@ -73,7 +73,7 @@ def finished_results(folder: Path, choice: ResumeChoice, max_iter: int) -> dict[
         and found.get("outcome") == "finished"
         and found.get("iteration") == choice.iteration
         and found.get("checkpoint") == choice.path.name
-        and choice.iteration + 1 == max_iter
+        and found.get("max_iter") == max_iter
     )
     return found if matches else None
 

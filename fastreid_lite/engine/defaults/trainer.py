@@ -218,6 +218,8 @@ class DefaultTrainer(SimpleTrainer):
                 self.iter if start_iter is None else start_iter, self.max_iter if max_iter is None else max_iter
             )
         if self.outcome == "finished":
+            # Of a run that was resumed after its last evaluation, the checkpoint has the numbers.
+            self.results = self.results or self._evaluation.results or {}
             self._write_results()
         return self.results
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -58,10 +59,10 @@ class EvalHook(HookBase):
             self(trainer)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"done": self._done}
+        return {"done": self._done, "results": copy.deepcopy(self.results)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._done = state["done"]
+        self._done, self.results = state["done"], state["results"]
 
 
 def flatten(results: Mapping[str, Any], prefix: str = "") -> dict[str, float]:

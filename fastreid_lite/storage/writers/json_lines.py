@@ -47,6 +47,7 @@ class JSONWriter(EventWriter):
             )
         self._mended = False
         self._failing = False
+        self._file: int | None = None
 
     def write(self) -> None:
         """Append what was published since the last call, every publication, in order of iteration."""
@@ -65,6 +66,7 @@ class JSONWriter(EventWriter):
         Returns:
             where it is now; None where there was none.
         """
+        self.close()
         if not self.path.exists():
             return None
         number = 1
@@ -129,25 +131,33 @@ class JSONWriter(EventWriter):
             self._failing = True
 
     def _write_bytes(self, data: bytes) -> None:
-        """Append ``data`` as a whole or not at all.
-
-        Opening the file each time costs 10 us a log line, and a file or folder that was removed is noticed.
-        """
+        """Append ``data`` as a whole or not at all."""
         if not self._mended and self.path.exists():
             data = self._mend_end() + data
-        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        file = self._opened()
+        before, written = os.fstat(file).st_size, 0
         try:
-            before, written = os.fstat(file).st_size, 0
-            try:
-                while written < len(data):
-                    written += os.write(file, data[written:])
-            except OSError:
-                with suppress(OSError):
-                    os.ftruncate(file, before)
-                raise
-        finally:
-            os.close(file)
+            while written < len(data):
+                written += os.write(file, data[written:])
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(file, before)
+            raise
         self._mended = True
+
+    def _opened(self) -> int:
+        """The file, kept open between lines; opened anew where it, or its folder, was removed."""
+        if self._file is not None and not os.fstat(self._file).st_nlink:
+            self.close()
+        if self._file is None:
+            self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        return self._file
+
+    def close(self) -> None:
+        """Let go of the file; a further line opens it again."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
     def _mend_end(self) -> bytes:
         """What must come before the next line. The half of a line, as a crash leaves it, is taken away."""
