@@ -29,8 +29,8 @@ def setup_logger(output_dir: str | os.PathLike[str] | None = None, *, rank: int 
         rank: this process's number. Only rank 0 speaks on the terminal, on standard output.
     """
     logger = logging.getLogger(ROOT_NAME)
-    logger.setLevel(logging.INFO)
     close_logger()
+    logger.setLevel(logging.INFO)
     logger.propagate = False
     plain = "[%(asctime)s] %(levelname)s %(name)s: %(message)s"
     if rank == 0:
@@ -55,3 +55,4 @@ def close_logger() -> None:
         logger.removeHandler(handler)
         handler.close()
     logger.propagate = not logger.handlers
+    logger.setLevel(logging.NOTSET)
