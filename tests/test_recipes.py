@@ -131,3 +131,13 @@ def test_the_quick_recipe_learns_on_real_images(name: str, steps: int, tmp_path:
     trained = trainer.train()[name]["mAP"]
     close_logger()
     assert trained > untrained + 2
+
+
+@pytest.mark.slow
+def test_an_untrained_network_does_not_solve_the_rendered_task(tmp_path: Path) -> None:
+    from fastreid_lite.engine.defaults import DefaultTrainer
+
+    options = ["DATASETS.ROOT", str(tmp_path), "DATASETS.SYNTHETIC.TRAIN_IDS", "4", "MODEL.HEADS.NUM_CLASSES", "4"]
+    cfg = load_config(ROOT / "configs/Synthetic/quick.yml", options)
+    torch.manual_seed(0)
+    assert DefaultTrainer.test(cfg, build_model(cfg))["SyntheticReID"]["mAP"] < 25
