@@ -7,16 +7,9 @@ The names below come with their module when they are first used, so that ``--hel
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .cli import build_parser, check_weights, config_error_exit, parse_args
-    from .defaults import get_cfg
-    from .errors import ConfigError, ConfigKeyError, ConfigTypeError, ConfigValueError
-    from .load import load_config
-    from .node import CfgNode
-    from .projects import import_projects
+from fastreid_lite.utils.lazy import exporter
 
 _SUBMODULES = {
     "CfgNode": "node",
@@ -32,24 +25,9 @@ _SUBMODULES = {
     "load_config": "load",
     "parse_args": "cli",
 }
-
-__all__ = [
-    "CfgNode",
-    "ConfigError",
-    "ConfigKeyError",
-    "ConfigTypeError",
-    "ConfigValueError",
-    "build_parser",
-    "check_weights",
-    "config_error_exit",
-    "get_cfg",
-    "import_projects",
-    "load_config",
-    "parse_args",
-]
+__all__ = list(_SUBMODULES)
+_find = exporter(__name__, _SUBMODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _SUBMODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f".{_SUBMODULES[name]}", __name__), name)
+    return _find(name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-_WHERE = {
+from fastreid_lite.utils.lazy import exporter
+
+_SUBMODULES = {
     "Samples": "samples",
     "ReIDData": "samples",
     "read_image": "images",
@@ -16,11 +17,9 @@ _WHERE = {
     "build_train_loader": "build",
     "build_test_loader": "build",
 }
-
-__all__ = sorted(_WHERE)
+__all__ = list(_SUBMODULES)
+_find = exporter(__name__, _SUBMODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _find(name)

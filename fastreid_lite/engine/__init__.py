@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-_EXPORTS = {
+from fastreid_lite.utils.lazy import exporter
+
+_SUBMODULES = {
     "TrainerBase": "train_loop",
     "SimpleTrainer": "simple_trainer",
     "HookBase": "hooks.base",
@@ -25,13 +26,11 @@ _EXPORTS = {
     "DefaultTrainer": "defaults.trainer",
     "DefaultPredictor": "defaults.predictor",
     "default_setup": "defaults.setup",
+    "hooks": "",
 }
-__all__ = [*_EXPORTS, "hooks"]
+__all__ = list(_SUBMODULES)
+_find = exporter(__name__, _SUBMODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        return getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)
-    if name == "hooks":
-        return importlib.import_module(f"{__name__}.hooks")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _find(name)

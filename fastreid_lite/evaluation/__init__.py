@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-_WHERE = {
+from fastreid_lite.utils.lazy import exporter
+
+_SUBMODULES = {
     "ExactDistances": "distance",
     "compute_distance": "distance",
     "cosine_distance": "distance",
@@ -18,15 +19,9 @@ _WHERE = {
     "results_table": "table",
     "plot_learning_curve": "curve",
 }
-
-__all__ = sorted(_WHERE)
+__all__ = list(_SUBMODULES)
+_find = exporter(__name__, _SUBMODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    return _find(name)

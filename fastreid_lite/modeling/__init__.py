@@ -5,10 +5,10 @@ Names are imported on first use, so that importing this package alone imports no
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-# The registries come from the modules that also import the entries of the library, so a registry seen here is full.
+from fastreid_lite.utils.lazy import exporter
+
 _SUBMODULES = {
     "BACKBONE_REGISTRY": "backbones.build",
     "CLASSIFIER_REGISTRY": "layers.classifiers",
@@ -23,11 +23,9 @@ _SUBMODULES = {
     "build_losses": "losses.build",
     "build_model": "meta_arch.build",
 }
-
-__all__ = sorted(_SUBMODULES)
+__all__ = list(_SUBMODULES)
+_find = exporter(__name__, _SUBMODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _SUBMODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_SUBMODULES[name]}"), name)
+    return _find(name)

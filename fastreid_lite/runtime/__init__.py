@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-_EXPORTS = {
+from fastreid_lite.utils.lazy import exporter
+
+_SUBMODULES = {
     "Runtime": "base",
     "RUNTIME_REGISTRY": "registry",
     "get_runtime": "registry",
@@ -13,10 +14,9 @@ _EXPORTS = {
     "resolve_device": "registry",
     "to": "registry",
 }
-__all__ = list(_EXPORTS)
+__all__ = list(_SUBMODULES)
+_find = exporter(__name__, _SUBMODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        return getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _find(name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-_SUBMODULE_OF = {
+from fastreid_lite.utils.lazy import exporter
+
+_SUBMODULES = {
     "CosineSchedule": "schedules",
     "LRSchedule": "schedules",
     "MultiStepSchedule": "schedules",
@@ -17,15 +18,9 @@ _SUBMODULE_OF = {
     "build_optimizer": "build",
     "parameter_groups": "groups",
 }
-
-__all__ = sorted(_SUBMODULE_OF)
+__all__ = list(_SUBMODULES)
+_find = exporter(__name__, _SUBMODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _SUBMODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_SUBMODULE_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    return _find(name)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-_EXPORTS = {
+from fastreid_lite.utils.lazy import exporter
+
+_SUBMODULES = {
     "EventStorage": "event_storage",
     "get_event_storage": "event_storage",
     "has_event_storage": "event_storage",
     "Value": "event_storage",
 }
-__all__ = list(_EXPORTS)
+__all__ = list(_SUBMODULES)
+_find = exporter(__name__, _SUBMODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        return getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _find(name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-_WHERE = {
+from fastreid_lite.utils.lazy import exporter
+
+_SUBMODULES = {
     "EpochSampler": "base",
     "TrainingSampler": "training",
     "NaiveIdentitySampler": "naive",
@@ -13,11 +14,9 @@ _WHERE = {
     "SAMPLER_REGISTRY": "build",
     "build_sampler": "build",
 }
-
-__all__ = sorted(_WHERE)
+__all__ = list(_SUBMODULES)
+_find = exporter(__name__, _SUBMODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _find(name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-_WHERE = {
+from fastreid_lite.utils.lazy import exporter
+
+_SUBMODULES = {
     "Transform": "draws",
     "sample_seed": "draws",
     "Resize": "resize",
@@ -21,11 +22,9 @@ _WHERE = {
     "AutoAugment": "policies",
     "AugMix": "policies",
 }
-
-__all__ = sorted(_WHERE)
+__all__ = list(_SUBMODULES)
+_find = exporter(__name__, _SUBMODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _find(name)
