@@ -36,9 +36,12 @@ def train(argv: Sequence[str] | None = None, *, trainer: type[DefaultTrainer] | 
 
         refuse_unavailable(cfg)
         check_output_dir(cfg, resume=args.resume, eval_only=args.eval_only)
-    from fastreid_lite.engine.launch import WorkerError, launch
+    from fastreid_lite.engine.launch import LaunchError, WorkerError, launch, quiet_interrupt
+    from fastreid_lite.runtime import get_runtime
 
-    with _one_line(WorkerError):
+    with _one_line(KeyError, ValueError):
+        get_runtime(cfg.MODEL.DEVICE)
+    with quiet_interrupt(), _one_line(WorkerError, LaunchError):
         launch(
             run,
             args.num_processes,
@@ -55,7 +58,7 @@ def run(args: Namespace, trainer_class: type[DefaultTrainer] | None = None) -> N
     from fastreid_lite.checkpoint import CheckpointError
     from fastreid_lite.engine.defaults.setup import default_setup
 
-    with config_error_exit(), _one_line(CheckpointError, ValueError, KeyError):
+    with config_error_exit(), _one_line(CheckpointError, ValueError, KeyError, OSError):
         cfg = load_config(args.config_file, args.opts)
         cfg = default_setup(cfg, resume=args.resume, eval_only=args.eval_only)
         if args.eval_only:

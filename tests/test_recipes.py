@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from fastreid_lite.config import load_config
 from fastreid_lite.data.build import build_train_loader
 from fastreid_lite.modeling import build_model
 from fastreid_lite.solver import build_optimizer
-from tests.toy_run import ROOT, write_toy_market
+from tests.toy_run import ROOT, run_tool, write_toy_market
 
 RECIPES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "configs").rglob("*.yml"))
 
@@ -141,3 +142,15 @@ def test_an_untrained_network_does_not_solve_the_rendered_task(tmp_path: Path) -
     cfg = load_config(ROOT / "configs/Synthetic/quick.yml", options)
     torch.manual_seed(0)
     assert DefaultTrainer.test(cfg, build_model(cfg))["SyntheticReID"]["mAP"] < 25
+
+
+@pytest.mark.slow
+def test_the_quick_recipe_as_it_is_gets_above_85_map_and_better_with_each_evaluation(tmp_path: Path) -> None:
+    words = ["--config-file", str(ROOT / "configs/Synthetic/quick.yml")]
+    words += ["DATASETS.ROOT", str(tmp_path / "data"), "OUTPUT_DIR", str(tmp_path / "run")]
+    done = run_tool("train_net.py", *words, timeout=1800)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.json").read_text().splitlines()]
+    curve = [line["SyntheticReID/mAP"] for line in lines if "SyntheticReID/mAP" in line]
+    assert len(curve) == 4 and curve == sorted(set(curve)), curve
+    assert curve[-1] > 85, curve

@@ -1,21 +1,26 @@
+#!/usr/bin/env python3
 """Which datasets there are, where each is looked for, and whether it is there.
 
-python tools/list_datasets.py
-python tools/list_datasets.py --config-file configs/Market1501/bagtricks_R50.yml DATASETS.ROOT ~/data
+    python tools/list_datasets.py
+    python tools/list_datasets.py --config-file configs/Market1501/bagtricks_R50.yml DATASETS.ROOT ~/data
+
+Takes a config file and options as ``train_net.py`` does: KEY VALUE or KEY=VALUE, any number of them.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
 
-from fastreid_lite.config import ConfigError, load_config
-from fastreid_lite.data.datasets import DATASET_REGISTRY, datasets_root, needs_path, open_dataset
+from fastreid_lite.config import ConfigValueError, load_config  # noqa: E402
+from fastreid_lite.config.cli import config_error_exit, parse_args  # noqa: E402
+from fastreid_lite.data.datasets import DATASET_REGISTRY, datasets_root, needs_path, open_dataset  # noqa: E402
 
 
 def describe(cfg: Any) -> list[tuple[str, str, str]]:
@@ -27,11 +32,13 @@ def describe(cfg: Any) -> list[tuple[str, str, str]]:
         if name in DATASET_REGISTRY and needs_path(name):
             rows.append((f"{name}:PATH", str(datasets_root(cfg.DATASETS.ROOT) / "PATH"), "give a PATH"))
             continue
+        folder = ""
         try:
             dataset = open_dataset(cfg, name)
-            rows.append((name, str(dataset.folder), _presence(dataset)))
-        except (KeyError, TypeError, ValueError) as error:
-            rows.append((name, "", f"no: {error.args[0]}"))
+            folder = str(dataset.folder)
+            rows.append((name, folder, _presence(dataset)))
+        except (KeyError, TypeError, ValueError, OSError) as error:
+            rows.append((name, folder, f"no: {error.args[0] if isinstance(error, KeyError) else error}"))
     return rows
 
 
@@ -43,16 +50,24 @@ def _presence(dataset: Any) -> str:
     return "yes" if missing is None else f"no: {missing}"
 
 
+def _read_config(words: Sequence[str]) -> Any:
+    """The config that the command line means; flags of a training run are refused."""
+    args = vars(parse_args(words))
+    others = [name for name, value in vars(parse_args([])).items() if args[name] != value]
+    flags = [f"--{name.replace('_', '-')}" for name in others if name not in ("config_file", "opts")]
+    if flags:
+        raise ConfigValueError(f"{flags[0]} is a flag of a training run: give --config-file and options alone")
+    return load_config(args["config_file"], args["opts"])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; returns the exit status."""
-    parser = argparse.ArgumentParser(description=str(__doc__).split("\n")[0])
-    parser.add_argument("--config-file", default=None, metavar="F", help="YAML file with the keys of a run")
-    parser.add_argument("opts", nargs="*", metavar="KEY VALUE", help="keys that override the file")
-    options = parser.parse_intermixed_args(arguments)
-    try:
-        cfg = load_config(options.config_file, options.opts)
-    except ConfigError as error:
-        parser.error(str(error.args[0]) if error.args else str(error))
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if "-h" in words or "--help" in words:
+        print(f"usage: list_datasets.py [--config-file FILE] [KEY VALUE | KEY=VALUE ...]\n\n{__doc__}", end="")
+        return 0
+    with config_error_exit("list_datasets.py"):
+        cfg = _read_config(words)
     rows = [("name", "folder", "there"), *describe(cfg)]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for name, folder, there in rows:

@@ -54,12 +54,12 @@ def merge_tree(root: CfgNode, tree: dict[str, Given]) -> None:
     Raises:
         ConfigError: see :class:`CfgNode`; ``root`` is then as it was.
     """
-    store_changes(root, list(plan(root, tree)))
+    store_changes(list(plan(root, tree)))
 
 
-def store_changes(root: CfgNode, changes: list[Change]) -> None:
+def store_changes(changes: list[Change]) -> None:
     """Store the changes that one source makes; a later one to the same key wins."""
-    changes = [*changes, *_twin_changes(root, changes)]
+    changes = [*changes, *_twin_changes(changes)]
     for change in changes:
         if change.section.is_frozen():
             raise ConfigTypeError(f"the config is frozen: {change.key} cannot be merged ({change.origin})")
@@ -127,7 +127,7 @@ def _check_option(key: str, value: Any, origin: Origin) -> None:
         raise ConfigValueError(f"{key} is {value!r} ({origin}); allowed: {', '.join(allowed)}")
 
 
-def _twin_changes(root: CfgNode, changes: list[Change]) -> list[Change]:
+def _twin_changes(changes: list[Change]) -> list[Change]:
     """For each pair of twins that this source gives one of: the other becomes None.
 
     Raises:

@@ -58,7 +58,7 @@ class CfgNode(_CfgNode):
             for name in reversed(key.split(".")[1:]):
                 given = Given({name: given}, COMMAND_LINE)
             changes.extend(plan(self, {key.split(".")[0]: given}))
-        store_changes(self, changes)
+        store_changes(changes)
 
     def merge_from_other_cfg(self, other: dict[str, Any]) -> None:
         """Merge another node, or a plain dict of dicts."""

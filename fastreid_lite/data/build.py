@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from fastreid_lite.data.datasets.build import build_dataset
-from fastreid_lite.data.datasets.combine import combine_train
+from fastreid_lite.data.datasets.combine import combine_train, lost_columns
 from fastreid_lite.data.datasets.parts import require_part
 from fastreid_lite.data.datasets.validation import split_validation
 from fastreid_lite.data.loader import TestLoader, TrainLoader
@@ -21,7 +21,7 @@ def build_train_loader(
     """The training batches of DATASETS.NAMES, without the identities held out by DATASETS.VAL_FRACTION.
 
     Args:
-        cfg: DATASETS, DATALOADER, INPUT, SOLVER.IMS_PER_BATCH.
+        cfg: DATASETS, DATALOADER, INPUT, SOLVER.IMS_PER_BATCH, TEST.EXCLUDE_SAME.
         seed: of order and augmentation; the run's, drawn already where SEED is -1.
         rank, world_size: this process, and how many there are.
         pin_memory: for copies to a CUDA device that do not wait.
@@ -32,12 +32,13 @@ def build_train_loader(
 
     Raises:
         KeyError, ValueError: a name that is not known, a dataset that is not there, or settings that do not go with the
-            images that are.
+            images that are, or a batch of fewer than two images for each process.
     """
+    batch_size = cfg.SOLVER.IMS_PER_BATCH
+    _check_batch(batch_size, world_size)
     datasets, notes = _build_training_sets(cfg)
     samples, labels = combine_train(datasets, cfg.DATASETS.COMBINEALL)
     where = " and ".join(f"{data.name!r} (folder {data.folder!r})" for data in datasets)
-    batch_size = cfg.SOLVER.IMS_PER_BATCH
     if len(samples) < batch_size:
         raise ValueError(
             f"the training part of {where} has {len(samples)} images, fewer than one batch of {batch_size} "
@@ -61,7 +62,7 @@ def build_train_loader(
         prefetch_factor=cfg.DATALOADER.PREFETCH_FACTOR,
     )
     loader.labels = labels
-    loader.notes = (*notes, _summary("training", samples))
+    loader.notes = (*notes, *lost_columns(datasets, samples), _summary("training", samples))
     return loader
 
 
@@ -77,7 +78,7 @@ def build_test_loader(
     """The evaluation batches of one dataset: query, then gallery.
 
     Args:
-        cfg: DATASETS, DATALOADER, INPUT, TEST.IMS_PER_BATCH.
+        cfg: DATASETS, DATALOADER, INPUT, TEST.IMS_PER_BATCH, TEST.EXCLUDE_SAME.
         name: one of DATASETS.TESTS; with ``validation``, one of DATASETS.NAMES.
         validation: evaluate the training identities of ``name`` that DATASETS.VAL_FRACTION holds out, each image a
             query against the others, instead of its test part.
@@ -92,7 +93,7 @@ def build_test_loader(
     """
     data = build_dataset(cfg, name)
     if validation:
-        held_out = split_validation(require_part(data, "train"), cfg.DATASETS.VAL_FRACTION, cfg.DATASETS.SPLIT_SEED)[1]
+        held_out = _build_split(cfg, data)[1]
         data = dataclasses.replace(data, query=held_out.query, gallery=held_out.gallery)
     query, gallery = require_part(data, "query"), require_part(data, "gallery")
     loader = TestLoader(
@@ -103,6 +104,7 @@ def build_test_loader(
         rank=rank,
         world_size=world_size,
         pin_memory=pin_memory,
+        prefetch_factor=cfg.DATALOADER.PREFETCH_FACTOR,
     )
     loader.notes = (*_of(data), _summary(f"{name} query", query), _summary(f"{name} gallery", gallery))
     return loader, query, gallery
@@ -116,12 +118,32 @@ def _build_training_sets(cfg: Any) -> tuple[list[ReIDData], list[str]]:
         data = build_dataset(cfg, name)
         notes += _of(data)
         if cfg.DATASETS.VAL_FRACTION:
-            train = require_part(data, "train")
-            kept, held_out = split_validation(train, cfg.DATASETS.VAL_FRACTION, cfg.DATASETS.SPLIT_SEED)
+            kept, held_out = _build_split(cfg, data)
             data = dataclasses.replace(data, train=kept)
             notes.append(_summary(f"{name} held out for validation (DATASETS.VAL_FRACTION)", held_out.query))
         datasets.append(data)
     return datasets, notes
+
+
+def _build_split(cfg: Any, data: ReIDData) -> tuple[Samples, ReIDData]:
+    """What is left of the training images, and what is held out; the same for the training and the validation run."""
+    return split_validation(
+        require_part(data, "train"),
+        cfg.DATASETS.VAL_FRACTION,
+        cfg.DATASETS.SPLIT_SEED,
+        exclude_same=cfg.TEST.EXCLUDE_SAME,
+    )
+
+
+def _check_batch(batch_size: int, world_size: int) -> None:
+    """Refuse a batch in which a process has fewer than two images: batch norm of a feature has no variance of one, and
+    losses between images nothing to compare."""
+    if batch_size < 2 * world_size:
+        raise ValueError(
+            f"SOLVER.IMS_PER_BATCH is {batch_size} over {world_size} "
+            f"{'processes' if world_size > 1 else 'process'}; each needs at least 2 images, so make it at least "
+            f"{2 * world_size}"
+        )
 
 
 def _of(data: ReIDData) -> list[str]:

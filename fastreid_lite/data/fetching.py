@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from multiprocessing.util import Finalize
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,9 @@ from torch.utils.data import DataLoader
 
 from fastreid_lite.data.images import ImageReadError
 from fastreid_lite.data.reader import BatchReader, as_it_is, start_worker
+
+# Iterators whose workers may live. A traceback can keep one alive to the end of the process.
+_STARTED: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class WorkerDiedError(RuntimeError):
@@ -35,9 +40,22 @@ def make_loader(reader: BatchReader, plan: Iterable[np.ndarray], **options: Any)
 
 
 def start(loader: DataLoader[Any]) -> Iterator[Any]:
-    """``iter(loader)``, which starts the workers."""
+    """``iter(loader)``, which starts the workers; they end with this process, however it ends."""
+    if not _STARTED:
+        # Before the standard library ends what is left of its children: it waits for a worker that is deaf to the one
+        # SIGTERM that it sends (see start_worker).
+        Finalize(None, _end_workers, exitpriority=10)
     with _not_counting_cores():
-        return iter(loader)
+        fetched = iter(loader)
+    _STARTED.add(fetched)
+    return fetched
+
+
+def _end_workers() -> None:
+    for fetched in list(_STARTED):
+        shut_down = getattr(fetched, "_shutdown_workers", None)
+        if shut_down is not None:
+            shut_down()
 
 
 @contextmanager
@@ -66,9 +84,11 @@ def fetch(fetched: Iterator[Any]) -> dict[str, Any] | ImageReadError | WorkerDie
     return batch
 
 
-def check_share(rank: int, world_size: int, num_workers: int) -> None:
-    """Refuse a rank outside of 0..world_size-1 and a negative number of workers."""
+def check_share(rank: int, world_size: int, num_workers: int, prefetch_factor: int) -> None:
+    """Refuse a rank outside of 0..world_size-1, a negative number of workers, and workers with nothing to do ahead."""
     if not 0 <= rank < world_size:
         raise ValueError(f"rank is {rank} of world_size {world_size}, expected 0 <= rank < world_size")
     if num_workers < 0:
         raise ValueError(f"num_workers is {num_workers} (DATALOADER.NUM_WORKERS), expected a number >= 0")
+    if prefetch_factor < 1:
+        raise ValueError(f"prefetch_factor is {prefetch_factor} (DATALOADER.PREFETCH_FACTOR), expected a number >= 1")

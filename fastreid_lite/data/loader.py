@@ -110,7 +110,9 @@ class TrainLoader:
         prefetch_factor: int = 2,
         persistent_workers: bool = True,
     ) -> None:
-        check_share(rank, world_size, num_workers)
+        check_share(rank, world_size, num_workers, prefetch_factor)
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size} (SOLVER.IMS_PER_BATCH), expected a number >= 1")
         if batch_size % world_size:
             raise ValueError(
                 f"batch_size {batch_size} (SOLVER.IMS_PER_BATCH) is no multiple of the {world_size} processes"
@@ -211,6 +213,7 @@ class TestLoader:
         num_workers: processes that read; 0 reads here.
         rank, world_size: this process, and how many there are.
         pin_memory: put batches into page-locked memory.
+        prefetch_factor: batches that each worker has ready.
 
     Raises:
         ValueError: numbers out of range; while iterating, ImageReadError for a broken image.
@@ -228,8 +231,9 @@ class TestLoader:
         rank: int = 0,
         world_size: int = 1,
         pin_memory: bool = False,
+        prefetch_factor: int = 2,
     ) -> None:
-        check_share(rank, world_size, num_workers)
+        check_share(rank, world_size, num_workers, prefetch_factor)
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size} (TEST.IMS_PER_BATCH), expected a number >= 1")
         self.samples = samples
@@ -240,7 +244,11 @@ class TestLoader:
         batches = -(-len(samples) // batch_size)
         self._batches = range(batches * rank // world_size, batches * (rank + 1) // world_size)
         self._reader = BatchReader(samples, preprocessor, train=False)
-        self._options: dict[str, Any] = {"num_workers": num_workers, "pin_memory": pin_memory}
+        self._options: dict[str, Any] = {
+            "num_workers": num_workers,
+            "pin_memory": pin_memory,
+            "prefetch_factor": prefetch_factor if num_workers else None,
+        }
 
     def __len__(self) -> int:
         """Batches of this process."""

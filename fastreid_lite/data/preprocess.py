@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from fastreid_lite.config.input_size import Size, crop_size, resize_size
 from fastreid_lite.data.transforms.affine import RandomAffine
 from fastreid_lite.data.transforms.apply import RandomApply
 from fastreid_lite.data.transforms.color import ColorJitter
@@ -16,8 +17,6 @@ from fastreid_lite.data.transforms.erasing import RandomErasing
 from fastreid_lite.data.transforms.flip import RandomHorizontalFlip
 from fastreid_lite.data.transforms.pad import PadAndCrop
 from fastreid_lite.data.transforms.resize import Resize
-
-Size = tuple[int, int] | int
 
 
 class Preprocessor:
@@ -79,10 +78,10 @@ class Preprocessor:
         Raises:
             ValueError: a value out of range, sizes that leave images of different sizes, or INPUT.RPT.
         """
-        crop = _pair(cfg.INPUT.CROP.SIZE, "INPUT.CROP.SIZE") if cfg.INPUT.CROP.ENABLED else None
+        crop = crop_size(cfg)
         return cls(
-            _size(cfg.INPUT.SIZE_TRAIN, "INPUT.SIZE_TRAIN", crop),
-            _size(cfg.INPUT.SIZE_TEST, "INPUT.SIZE_TEST", crop),
+            resize_size(cfg, "SIZE_TRAIN"),
+            resize_size(cfg, "SIZE_TEST"),
             before_resize=_build_before_resize(cfg),
             after_resize=_build_after_resize(cfg, crop),
             crop_test=crop,
@@ -126,28 +125,3 @@ def _build_after_resize(cfg: Any, crop: tuple[int, int] | None) -> list[Transfor
     if inputs.REA.ENABLED:
         steps.append(RandomErasing(inputs.REA.PROB, value=inputs.REA.VALUE))
     return steps
-
-
-def _size(value: Any, key: str, crop: tuple[int, int] | None) -> Size | None:
-    """SIZE_TRAIN or SIZE_TEST: [height, width]; [n], the shorter side; [0] or [], as it is. All but the first need a
-    crop."""
-    numbers = [value] if isinstance(value, int) else list(value)
-    if len(numbers) == 2:
-        return _pair(numbers, key)
-    if len(numbers) > 2 or not all(isinstance(number, int) and number >= 0 for number in numbers):
-        raise ValueError(f"{key} is {value!r}, expected [height, width] in pixels, like [256, 128]")
-    if crop is None:
-        raise ValueError(
-            f"{key} is {value!r}, which leaves images of different sizes that make no batch; give [height, width], or "
-            f"switch INPUT.CROP.ENABLED on"
-        )
-    return numbers[0] if numbers and numbers[0] else None
-
-
-def _pair(value: Any, key: str) -> tuple[int, int]:
-    """[height, width], or [n] for a square."""
-    numbers = [value] if isinstance(value, int) else list(value)
-    pair = tuple(numbers * 2 if len(numbers) == 1 else numbers)
-    if len(pair) != 2 or not all(isinstance(number, int) and number > 0 for number in pair):
-        raise ValueError(f"{key} is {value!r}, expected [height, width] in pixels, like [256, 128]")
-    return pair

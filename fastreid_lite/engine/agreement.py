@@ -34,12 +34,18 @@ class Agreement:
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self.forget()
         self.start(0)
 
+    def forget(self) -> None:
+        """Requests are of one run. They are forgotten where it ends: a signal may come before its first step."""
+        self.stop = self.urgent = self._stop_asked = False
+        self._signal_received = 0
+
     def start(self, steps_done: int) -> None:
-        """Begin a part of a run: the clock goes on from where it was, requests are forgotten."""
-        self.stop = self.urgent = self.flagged = self._stop_asked = False
-        self.signal = self._signal_received = 0
+        """Begin a part of a run: the clock goes on from where it was."""
+        self.flagged = False
+        self.signal = 0
         self._started, self._before = time.perf_counter(), self.seconds
         self._last = (self._before, steps_done)
         self._pace = 0.0

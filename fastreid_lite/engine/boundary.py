@@ -29,7 +29,7 @@ class Boundary:
     """
 
     def __init__(self) -> None:
-        self.standing = False
+        self.standing = self.ended = False
         self.due_step: float = 0
         self.asked_serial = -1
         self.turns: dict[str, bool] = {}
@@ -52,13 +52,14 @@ class Boundary:
 
     def take_turns(self, trainer: TrainerBase) -> None:
         """Give the hooks of ``turns`` their turn; then, or with it where it is known before, what the end asks for."""
-        self.standing = True
+        self.standing, self.ended = True, False
         hooks = trainer.hook_table.hooks
         self._save_first(trainer, hooks)
         if not trainer.agreement.signal:
             self._take_turns(trainer, hooks)
-        # A log line may have brought the news, in the midst of the turns.
-        if trainer.agreement.signal and not trainer.ending:
+            self.ended = trainer.ending
+        # A log line may have brought the news in the midst of the turns. An ending that is complete is not undone.
+        if trainer.agreement.signal and not self.ended:
             self._each(hooks, CheckpointHook, lambda hook: hook.rescue(trainer))
         self.standing = False
 

@@ -71,12 +71,11 @@ def inference_on_dataset(
         for batch in data_loader:
             outputs = bare(runtime.move_batch(batch))
             evaluator.process(batch, outputs)
-            images += len(outputs) if hasattr(outputs, "__len__") else 1
+            images += len(outputs) if isinstance(outputs, torch.Tensor) else 1
     runtime.synchronize()
     forward = time.perf_counter() - start
     results = evaluator.evaluate() or {}
     total = time.perf_counter() - start
-    logger.info(
-        f"evaluated {images} images in {total:.1f} s: {forward:.1f} s features, {total - forward:.1f} s ranking"
-    )
+    images = sum(comm.all_gather_object(images))
+    logger.info(f"evaluated {images} images in {total:.1f} s: {forward:.1f} s outputs, {total - forward:.1f} s numbers")
     return results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -9,7 +10,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,10 @@ DEFAULT_TIMEOUT = timedelta(minutes=30)
 # How long workers may take to end by themselves: all of them when a signal was passed on, the others when one failed.
 _GRACE_SECONDS = 20.0
 _GRACE_AFTER_FAILURE = 5.0
+
+
+class LaunchError(ValueError):
+    """The numbers of processes and machines do not go together."""
 
 
 class WorkerError(RuntimeError):
@@ -57,13 +63,13 @@ def launch(
         timeout: how long a collective waits for a process that does not come.
 
     Raises:
-        ValueError: numbers that do not go together. WorkerError: a process failed; its own error stands above.
+        LaunchError: numbers that do not go together. WorkerError: a process failed; its own error stands above.
     """
     if "WORLD_SIZE" in os.environ and "RANK" in os.environ:
         _under_torchrun(function, args, device, timeout, num_processes)
         return
     if num_processes < 1 or num_machines < 1 or not 0 <= machine_rank < num_machines:
-        raise ValueError(
+        raise LaunchError(
             f"num_processes is {num_processes}, num_machines {num_machines}, machine_rank {machine_rank}: expected "
             f"counts >= 1 and 0 <= machine_rank < num_machines"
         )
@@ -72,7 +78,7 @@ def launch(
         function(*args)
         return
     if dist_url == "auto" and num_machines > 1:
-        raise ValueError("several machines need --dist-url tcp://HOST:PORT of machine 0, the same on all of them")
+        raise LaunchError("several machines need --dist-url tcp://HOST:PORT of machine 0, the same on all of them")
     # On one machine they meet at a file, so that no two runs can want the same port.
     folder = tempfile.mkdtemp(prefix="fastreid_lite_meet_") if dist_url == "auto" else None
     url = Path(folder, "store").as_uri() if folder else dist_url
@@ -93,7 +99,7 @@ def _under_torchrun(
     function: Callable[..., Any], args: tuple[Any, ...], device: str, timeout: timedelta, num_processes: int
 ) -> None:
     if num_processes > 1:
-        raise ValueError(
+        raise LaunchError(
             f"--num-processes {num_processes} under torchrun, which has started the processes already: leave it out, "
             f"or call python without torchrun"
         )
@@ -113,10 +119,34 @@ def _worker(
     device: str,
     timeout: timedelta,
 ) -> None:
+    # A group of its own: what a terminal sends to all processes comes to it once, passed on by the one that started it.
+    if hasattr(os, "setsid"):
+        os.setsid()
+    threading.Thread(target=_die_with_parent, daemon=True).start()
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(local_rank), WORLD_SIZE=str(world_size))
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max((os.cpu_count() or 1) // max(world_size, 1), 1))
-    _in_group(function, args, device, init_method=url, timeout=timeout, rank=rank, world_size=world_size)
+    with quiet_interrupt():
+        _in_group(function, args, device, init_method=url, timeout=timeout, rank=rank, world_size=world_size)
+
+
+@contextmanager
+def quiet_interrupt() -> Iterator[None]:
+    """Where Ctrl-C ends the block, let this process die of the signal, as shells expect it, without a traceback."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        logging.shutdown()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def _die_with_parent() -> None:
+    """End this process where the one that started it is gone, killed: nobody is left who could end it."""
+    parent = mp.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _in_group(
@@ -145,8 +175,6 @@ def _run_all(workers: list[Any]) -> None:
 
     def pass_on(number: int, frame: Any) -> None:
         passed.append(number)
-        if number == signal.SIGINT and _in_foreground():
-            return  # Ctrl-C went to the workers too, and a second one would end them at once
         for worker in workers:
             if worker.is_alive():
                 os.kill(worker.pid, number)
@@ -174,20 +202,6 @@ def _run_all(workers: list[Any]) -> None:
         first = next((worker for worker in bad if worker.exitcode < 0), bad[0])
         how = f"exit code {first.exitcode}" if first.exitcode > 0 else signal.Signals(-first.exitcode).name
         raise WorkerError(f"the process of {first.name} ended with {how}; the other processes were ended")
-
-
-def _in_foreground() -> bool:
-    """True where this process belongs to the group that a terminal sends Ctrl-C to."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)
 
 
 def _end_all(workers: list[Any], *, patient: bool) -> None:

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from fastreid_lite.engine.train_loop import TrainerBase
 
 logger = logging.getLogger(__name__)
+
+# A cluster signals every process of a job, and a launcher passes on what it got: the same news twice within a moment.
+_ONE_PRESS = 0.2
 
 
 @contextmanager
@@ -32,6 +36,7 @@ def stop_on_signals(trainer: TrainerBase) -> Iterator[None]:
         return
     found: dict[int, Any] = {}
     received: list[int] = []
+    first_at = 0.0
 
     def put_back() -> None:
         for number, handler in found.items():
@@ -39,11 +44,15 @@ def stop_on_signals(trainer: TrainerBase) -> Iterator[None]:
         found.clear()
 
     def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal first_at
+        if received and time.monotonic() - first_at < _ONE_PRESS:
+            return
         if received:
             put_back()
             os.kill(os.getpid(), number)
             return
         received.append(number)
+        first_at = time.monotonic()
         trainer.agreement.receive_signal(number)
         # Written without the logger: a handler may interrupt it while it holds its lock.
         os.write(2, f"\n{signal.Signals(number).name}: stopping after this step; again to stop at once\n".encode())

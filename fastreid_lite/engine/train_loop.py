@@ -75,7 +75,7 @@ class TrainerBase(FedFromALoader):
                     self._at_boundary()
                     if self._interrupted or self.agreement.signal:
                         break
-                self._end("stopped" if self.agreement.signal else "finished")
+                self._end("stopped" if self.agreement.signal and not self.boundary.ended else "finished")
             except BaseException as error:
                 self._end("failed", error)
                 raise
@@ -260,6 +260,7 @@ class TrainerBase(FedFromALoader):
             self.outcome = "interrupted"
             return
         self.outcome = outcome
+        self.agreement.forget()
         errors = self.after_train()
         root = error if error is not None else (errors.pop(0) if errors else None)
         for later in errors if root is not None else []:

@@ -31,7 +31,8 @@ class AllOf(Trigger):
         return min(trigger.next_iteration(moment) for trigger in self.triggers)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"parts": [trigger.state_dict() for trigger in self.triggers]}
+        parts = [trigger.state_dict() for trigger in self.triggers]
+        return {"parts": parts} if any(parts) else {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for trigger, part in zip(self.triggers, state["parts"], strict=True):

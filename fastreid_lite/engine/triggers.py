@@ -127,10 +127,10 @@ class Interval(Trigger):
         return moment.iteration + 1
 
     def state_dict(self) -> dict[str, Any]:
-        return {"fired_at": self._fired_at}
+        return {"fired_at": self._fired_at} if self.unit == "second" else {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._fired_at = state["fired_at"]
+        self._fired_at = state.get("fired_at", 0.0)
 
 
 class At(Trigger):

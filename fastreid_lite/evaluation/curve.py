@@ -106,7 +106,8 @@ def _draw_losses(axes: Any, losses: dict[str, Points]) -> None:
         losses = {"total_loss": losses["total_loss"]}
     for number, (name, points) in enumerate(sorted(losses.items(), key=lambda item: item[0] != "total_loss")):
         style = {"color": "#222222", "linewidth": 1.8} if name == "total_loss" else _line(number - 1)
-        axes.plot(*_thinned(points), label=name, **style)
+        marker = "o" if len(points[0]) == 1 else None  # a line through one point would not be seen
+        axes.plot(*_thinned(points), label=name, marker=marker, **style)
     axes.set_title("Training loss")
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     axes.legend(frameon=False)

@@ -15,8 +15,10 @@ from fastreid_lite.utils.registry import Registry
 logger = logging.getLogger(__name__)
 
 RUNTIME_REGISTRY = Registry("device", "MODEL.DEVICE")
-for _name, _runtime in (("cpu", CPURuntime), ("cuda", CUDARuntime), ("mps", MPSRuntime), ("xpu", XPURuntime)):
-    RUNTIME_REGISTRY.register(_runtime, name=_name)
+RUNTIME_REGISTRY.register(CPURuntime, name="cpu")
+RUNTIME_REGISTRY.register(CUDARuntime, name="cuda")
+RUNTIME_REGISTRY.register(MPSRuntime, name="mps")
+RUNTIME_REGISTRY.register(XPURuntime, name="xpu")
 
 
 def register(name: str, runtime: type[Runtime]) -> None:

@@ -13,6 +13,7 @@ from PIL import Image
 from fastreid_lite import data
 from fastreid_lite.config import get_cfg
 from fastreid_lite.data import build_test_loader, build_train_loader
+from fastreid_lite.data.fetching import make_loader
 
 
 def write(root: Path, name: str, pids: range, images: int, offset: int = 0) -> None:
@@ -91,6 +92,64 @@ def test_identities_held_out_for_validation_are_not_trained_on(cfg: Any) -> None
     assert query.paths == gallery.paths and len(query) == 8 and len(loader.samples) == 16
     assert not set(train.samples.paths) & set(query.paths)
     assert any("held out for validation" in note and "8 images of 2" in note for note in train.notes)
+
+
+@pytest.mark.parametrize(("batch", "world_size", "least"), [(1, 1, 2), (2, 2, 4), (0, 1, 2), (-8, 1, 2), (3, 2, 4)])
+def test_a_batch_of_one_image_for_a_process_is_refused(cfg: Any, batch: int, world_size: int, least: int) -> None:
+    cfg.SOLVER.IMS_PER_BATCH = batch
+    with pytest.raises(
+        ValueError, match=rf"SOLVER.IMS_PER_BATCH is {batch} over {world_size} process.*make it at least {least}"
+    ):
+        build_train_loader(cfg, seed=0, world_size=world_size)
+
+
+@pytest.mark.parametrize("batch", [0, -1])
+def test_an_evaluation_batch_of_nothing_is_refused(cfg: Any, batch: int) -> None:
+    cfg.TEST.IMS_PER_BATCH = batch
+    with pytest.raises(ValueError, match=rf"batch_size is {batch} \(TEST.IMS_PER_BATCH\)"):
+        build_test_loader(cfg, "ImageFolderReID:a")
+
+
+def test_both_loaders_read_ahead_as_the_config_says(cfg: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cfg.DATALOADER.NUM_WORKERS, cfg.DATALOADER.PREFETCH_FACTOR = 1, 3
+    made: list[Any] = []
+
+    def noting(*args: Any, **options: Any) -> Any:
+        made.append(options["prefetch_factor"])
+        return make_loader(*args, **options)
+
+    monkeypatch.setattr("fastreid_lite.data.loader.make_loader", noting)
+    train, test = build_train_loader(cfg, seed=0), build_test_loader(cfg, "ImageFolderReID:a")[0]
+    next(iter(train)), next(iter(test))
+    train.close()
+    assert made == [3, 3]
+    cfg.DATALOADER.PREFETCH_FACTOR = 0
+    with pytest.raises(ValueError, match="DATALOADER.PREFETCH_FACTOR"):
+        build_test_loader(cfg, "ImageFolderReID:a")
+
+
+def test_columns_that_joining_leaves_out_are_said(cfg: Any, tmp_path: Path) -> None:
+    image = next((tmp_path / "a" / "train").rglob("*.jpg"))
+    rows = "".join(f"{image},{pid},{pid},train,{pid}\n" for pid in (1, 2))
+    (tmp_path / "list.csv").write_text("path,pid,camid,split,clothes\n" + rows)
+    cfg.DATASETS.NAMES = ("CsvReID:list.csv", "ImageFolderReID:b")
+    cfg.DATALOADER.SAMPLER_TRAIN = "TrainingSampler"
+    loader = build_train_loader(cfg, seed=0)
+    for column in ("camid", "clothes"):
+        assert f"training: the column {column!r} is left out, since ImageFolderReID:b has none" in loader.notes
+    cfg.DATASETS.NAMES = ("ImageFolderReID:b",)
+    assert not any("left out" in note for note in build_train_loader(cfg, seed=0).notes)
+
+
+def test_who_is_held_out_depends_on_what_the_evaluation_takes_out(cfg: Any, tmp_path: Path) -> None:
+    image = next((tmp_path / "a" / "train").rglob("*.jpg"))
+    rows = "".join(f"{image},{pid},0,train\n" for pid in (1, 1, 2, 2, 3, 3))
+    (tmp_path / "list.csv").write_text("path,pid,camid,split\n" + rows)
+    cfg.DATASETS.VAL_FRACTION = 0.34
+    with pytest.raises(ValueError, match="3 training identities, 0 of them with images to be found again"):
+        build_test_loader(cfg, "CsvReID:list.csv", validation=True)
+    cfg.TEST.EXCLUDE_SAME = ()
+    assert len(build_test_loader(cfg, "CsvReID:list.csv", validation=True)[1]) == 2
 
 
 def test_a_set_smaller_than_a_batch_is_named_with_its_folder_and_counts(cfg: Any, tmp_path: Path) -> None:

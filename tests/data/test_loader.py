@@ -310,6 +310,14 @@ def test_impossible_settings_are_refused(toy: Samples) -> None:
         make(toy, rank=2, world_size=2)
     with pytest.raises(ValueError, match=r"num_workers is -1 \(DATALOADER.NUM_WORKERS\)"):
         make(toy, num_workers=-1)
+    for factor in (0, -1):
+        with pytest.raises(ValueError, match=rf"prefetch_factor is {factor} \(DATALOADER.PREFETCH_FACTOR\)"):
+            make(toy, prefetch_factor=factor)
+        with pytest.raises(ValueError, match=rf"prefetch_factor is {factor} \(DATALOADER.PREFETCH_FACTOR\)"):
+            TestLoader(toy, PREPROCESSOR, batch_size=5, prefetch_factor=factor)
+    with pytest.raises(ValueError, match=r"batch_size is 0 \(SOLVER.IMS_PER_BATCH\)"):
+        sampler = TrainingSampler(toy.pids, batch_size=4, seed=0)
+        TrainLoader(toy, sampler, PREPROCESSOR, batch_size=0, seed=0)
     with pytest.raises(ValueError, match="no multiple of the 3 processes"):
         make(toy, world_size=3)
     with pytest.raises(ValueError, match="on_broken_image is 'ignore', expected 'error' or 'skip'"):

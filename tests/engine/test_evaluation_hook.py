@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fastreid_lite.engine.hooks import EvalHook
-from fastreid_lite.engine.hooks.evaluation import flatten
+from fastreid_lite.engine.hooks.evaluation import flatten, plain
 from fastreid_lite.engine.triggers import At
 from tests.engine.toys import CountingTrainer, toy_trainer
 
@@ -60,10 +60,12 @@ def test_a_function_that_draws_from_the_global_generators_changes_no_step() -> N
     assert all(plain[name].equal(observed[name]) for name in plain)
 
 
-def test_flatten_joins_names_and_refuses_what_is_no_number() -> None:
-    assert flatten({"a": {"b": {"c": 1}}, "d": np.float32(2)}) == {"a/b/c": 1.0, "d": 2.0}
+def test_results_become_plain_floats_and_what_is_no_number_is_refused() -> None:
+    numbers = plain({"a": {"b": {"c": 1}}, "d": np.float64(2)})
+    assert flatten(numbers) == {"a/b/c": 1.0, "d": 2.0}
+    assert type(numbers["d"]) is float
     with pytest.raises(TypeError, match="the evaluation returned Toy/mAP = 'good': a number, or a dict of numbers"):
-        flatten({"Toy": {"mAP": "good"}})
+        plain({"Toy": {"mAP": "good"}})
 
 
 def test_what_is_no_function_is_refused() -> None:

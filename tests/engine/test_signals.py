@@ -111,6 +111,7 @@ def test_a_second_signal_acts_at_once(tmp_path: Path) -> None:
     trainer.register_hooks(
         [
             raises_at(signal.SIGINT, 5, "before_step"),
+            CallbackHook(name="a person", after_step=lambda t: time.sleep(0.3) if t.iter == 5 else None),
             raises_at(signal.SIGINT, 5, "after_step"),
             PeriodicCheckpointer(Checkpointer(tmp_path), 100),
             CallbackHook(after_train=lambda t: outcomes.append((t.outcome, t.iter))),
@@ -120,6 +121,45 @@ def test_a_second_signal_acts_at_once(tmp_path: Path) -> None:
         trainer.train(0, 50)
     assert outcomes == [("failed", 5)]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_same_signal_twice_within_a_moment_is_one(tmp_path: Path, received: list[int]) -> None:
+    trainer = CountingTrainer()
+    trainer.register_hooks(
+        [
+            raises_at(signal.SIGTERM, 5, "before_step"),
+            raises_at(signal.SIGTERM, 5, "after_step"),
+            PeriodicCheckpointer(Checkpointer(tmp_path), 100),
+        ]
+    )
+    with stop_on_signals(trainer):
+        trainer.train(0, 50)
+    assert (trainer.outcome, trainer.iter) == ("stopped", 6)
+    assert Checkpointer(tmp_path).find_resume() is not None
+
+
+def test_a_signal_in_the_last_step_leaves_a_checkpoint_and_one_in_the_ending_undoes_nothing(
+    tmp_path: Path, received: list[int]
+) -> None:
+    trainer = CountingTrainer()
+    hooks = [raises_at(signal.SIGTERM, 9, "after_step"), PeriodicCheckpointer(Checkpointer(tmp_path / "a"), 100)]
+    trainer.register_hooks(hooks)
+    with stop_on_signals(trainer):
+        trainer.train(0, 10)
+    assert trainer.outcome == "stopped"
+    choice = Checkpointer(tmp_path / "a").find_resume()
+    assert choice is not None and choice.iteration == 9
+    ending = CountingTrainer()
+    ending.register_hooks(
+        [
+            EvalHook(0, lambda: signal.raise_signal(signal.SIGTERM)),
+            PeriodicCheckpointer(Checkpointer(tmp_path / "b"), 100),
+            PeriodicWriter([], 3),
+        ]
+    )
+    with stop_on_signals(ending):
+        ending.train(0, 4)
+    assert ending.outcome == "finished" and (tmp_path / "b" / "model_final.pth").exists()
 
 
 def test_a_signal_that_comes_too_late_to_stop_anything_is_raised_all_the_same(received: list[int]) -> None:

@@ -15,6 +15,8 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 DEFAULTS: dict[str, Any] = {
     "INPUT.SIZE_TRAIN": [64, 32],
     "INPUT.SIZE_TEST": [64, 32],
+    "INPUT.CROP.ENABLED": False,
+    "INPUT.CROP.SIZE": [224, 224],
     "MODEL.META_ARCHITECTURE": "Baseline",
     "MODEL.PIXEL_MEAN": [123.675, 116.28, 103.53],
     "MODEL.PIXEL_STD": [58.395, 57.12, 57.375],

@@ -19,7 +19,7 @@ def datasets_defaults() -> CfgNode:
     # Share of the identities (0 to 1, both excluded) held back for testing where a folder does not say which are.
     node.TEST_FRACTION = 0.5
     # Share of the training identities (0 to 1, 1 excluded) set aside to choose the best model on; 0 sets none aside,
-    # and the best is then chosen on the test set.
+    # and the best is then chosen on the test set. Who can be drawn depends on TEST.EXCLUDE_SAME.
     node.VAL_FRACTION = 0.0
     # Draws both splits. Not SEED: another seed for training keeps the same identities apart.
     node.SPLIT_SEED = 0

@@ -38,13 +38,13 @@ def open_dataset(cfg: Any, name: str) -> Any:
     takes = "path" in inspect.signature(cls).parameters
     if colon and not takes:
         raise ValueError(
-            f"dataset {name!r} (DATASETS.NAMES) has a path, but {kind} takes none: write {kind!r}; the folder under "
-            "which it lies is set by DATASETS.ROOT"
+            f"dataset {name!r} ({DATASET_REGISTRY.config_key}) has a path, but {kind} takes none: write {kind!r}; the "
+            "folder under which it lies is set by DATASETS.ROOT"
         )
     if not path and needs_path(kind):
         raise ValueError(
-            f"dataset {name!r} (DATASETS.NAMES) needs a path: write '{kind}:PATH', PATH absolute or under the datasets "
-            "folder (DATASETS.ROOT)"
+            f"dataset {name!r} ({DATASET_REGISTRY.config_key}) needs a path: write '{kind}:PATH', PATH absolute or "
+            "under the datasets folder (DATASETS.ROOT)"
         )
     if path:
         arguments["path"] = path
@@ -66,9 +66,18 @@ def build_dataset(cfg: Any, name: str) -> ReIDData:
 
     Raises:
         KeyError, ValueError: see :func:`open_dataset`.
-        ValueError: the dataset is not there, or not as it should be.
+        ValueError: the dataset is not there, cannot be read, or is not as it should be.
     """
-    return dataclasses.replace(open_dataset(cfg, name).load(), name=name)
+    dataset = open_dataset(cfg, name)
+    try:
+        data: ReIDData = dataset.load()
+    except OSError as error:
+        where = error.filename or dataset.folder
+        raise ValueError(
+            f"dataset {name!r}: {str(where)!r} cannot be read ({error.strerror or error}); see to its permissions, or "
+            f"set DATASETS.ROOT to a folder that can be read"
+        ) from error
+    return dataclasses.replace(data, name=name)
 
 
 def dataset_folder(cfg: Any, name: str) -> str:

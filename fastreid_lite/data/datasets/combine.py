@@ -54,6 +54,21 @@ def combine_train(datasets: Sequence[ReIDData], combineall: bool) -> tuple[Sampl
     return Samples.concatenate([part for part in parts if len(part)]), tuple(labels)
 
 
+def lost_columns(datasets: Sequence[ReIDData], joined: Samples) -> list[str]:
+    """A line for the log about each column of ``datasets`` that :func:`combine_train` left out of ``joined``."""
+    lines = []
+    for column in dict.fromkeys(name for data in datasets for name in data.train.columns):
+        if column not in joined.columns:
+            without = [data.name for data in datasets if _lacks(data, column)]
+            lines.append(f"training: the column {column!r} is left out, since {', '.join(without)} has none")
+    return lines
+
+
+def _lacks(data: ReIDData, column: str) -> bool:
+    """Whether a part of ``data`` that has images is without ``column``."""
+    return any(len(part) and column not in part.columns for part in (data.train, data.query, data.gallery))
+
+
 def _relabelled(samples: Samples, first_label: int, camera_shift: int) -> Samples:
     """``samples`` with pids counted from ``first_label`` in sorted order, and camids moved up."""
     _, positions = np.unique(samples.pids, return_inverse=True)

@@ -23,10 +23,11 @@ class CsvReID:
     """Images listed in a CSV file: UTF-8, comma-separated, the first row a header.
 
     Columns: ``path`` (absolute, or relative to the file's folder), ``pid``, ``split`` (train, query or gallery);
-    where there are any, ``camid`` (0 or more) and the box ``x``, ``y``, ``w``, ``h`` (pixels of the upright image).
+    where there are any, ``camid`` (0 or more) and the box ``x``, ``y``, ``w``, ``h`` (pixels of the upright image; what
+    lies outside of the image is cut off when it is read).
     Any other column of integers becomes one of the samples; one of words is left out, with a note. Pids that are all
-    integers (0 or more) stay; if any is a word, all are numbered from 0 in sorted order, the same in all splits. There
-    may be no train rows, or neither query nor gallery rows.
+    integers (0 or more) stay, each written in one way within a split ("7" or "007"); if any is a word, all are numbered
+    from 0 in sorted order, the same in all splits. There may be no train rows, or neither query nor gallery rows.
 
     Args:
         root: the datasets folder.
@@ -55,7 +56,8 @@ class CsvReID:
         """
         table = CsvTable.read(self._file)
         self._check_header(list(table.columns))
-        columns = {"pid": _read_pids(table)}
+        splits = _read_splits(table)
+        columns = {"pid": _read_pids(table, splits)}
         if "camid" in table.columns:
             columns["camid"] = table.integers("camid", least=0)
         notes = []
@@ -69,7 +71,7 @@ class CsvReID:
             else:
                 columns[name] = table.integers(name)
         samples = Samples(_read_paths(table), columns, _read_boxes(table))
-        parts = {part: samples.select(np.array(_read_splits(table)) == part) for part in PARTS}
+        parts = {part: samples.select(np.array(splits) == part) for part in PARTS}
         data = ReIDData(self._name, self.folder, parts["train"], parts["query"], parts["gallery"], tuple(notes))
         if len(data.query) or len(data.gallery) or not len(data.train):
             for part in ("query", "gallery") if len(samples) else ("train",):
@@ -107,14 +109,31 @@ def _read_paths(table: CsvTable) -> tuple[str, ...]:
     return paths
 
 
-def _read_pids(table: CsvTable) -> np.ndarray:
+def _read_pids(table: CsvTable, splits: list[str]) -> np.ndarray:
     texts = table.columns["pid"]
     if all(is_integer(text) for text in texts):
-        return table.integers("pid", least=0)
+        pids = table.integers("pid", least=0)
+        _refuse_two_spellings(table, splits)
+        return pids
     if "" in texts:
         raise table.error(texts.index(""), "pid", "expected an integer or a word")
     numbers = {word: position for position, word in enumerate(sorted(set(texts)))}
     return np.array([numbers[text] for text in texts], dtype=np.int64)
+
+
+def _refuse_two_spellings(table: CsvTable, splits: list[str]) -> None:
+    """Refuse two pids of one split that are the same number, as "7" and "007": they may be two people."""
+    seen: dict[tuple[str, int], int] = {}
+    for position, (split, text) in enumerate(zip(splits, table.columns["pid"])):
+        first = seen.setdefault((split, int(text)), position)
+        other = table.columns["pid"][first]
+        if other != text:
+            raise table.error(
+                position,
+                "pid",
+                f"which is the same number as {other!r} on line {table.lines[first]} of the same split; write the pid "
+                f"of one person in one way",
+            )
 
 
 def _read_splits(table: CsvTable) -> list[str]:
@@ -128,5 +147,5 @@ def _read_splits(table: CsvTable) -> list[str]:
 def _read_boxes(table: CsvTable) -> np.ndarray | None:
     if "x" not in table.columns:
         return None
-    sides = [table.integers(name, least=0 if name in ("x", "y") else 1) for name in BOX]
+    sides = [table.integers(name, least=None if name in ("x", "y") else 1) for name in BOX]
     return np.stack(sides, axis=1)

@@ -78,7 +78,7 @@ class ImageFolderReID:
         """
         require_folder(self._name, self._folder, ())
         found = list_folders(self._folder)
-        return self._load_parts(found) if set(PARTS) & set(found) else self._load_and_split(found)
+        return self._load_parts(found) if set(PARTS) & set(found) else self._load_and_split()
 
     def _load_parts(self, found: list[str]) -> ReIDData:
         extra = [name for name in found if name not in PARTS]
@@ -96,7 +96,7 @@ class ImageFolderReID:
         samples = {part: self._samples(self._folder / part, listed.get(part, []), numbers) for part in PARTS}
         return ReIDData(self._name, self.folder, samples["train"], samples["query"], samples["gallery"])
 
-    def _load_and_split(self, found: list[str]) -> ReIDData:
+    def _load_and_split(self) -> ReIDData:
         listed = self._list(self._folder, "identities")
         names = [name for name, _ in listed]
         if len(names) < 2:

@@ -57,10 +57,13 @@ def require_folder(dataset: str, folder: Path, parts: Sequence[str]) -> None:
 
 
 def missing_folder(folder: Path, parts: Sequence[str]) -> str | None:
-    """What of ``folder`` and its subfolders ``parts`` is not there, in words; None where all is."""
-    if not folder.is_dir():
-        return f"the folder {str(folder)!r} does not exist" if not folder.exists() else f"{str(folder)!r} is no folder"
-    absent = [part for part in parts if not (folder / part).is_dir()]
+    """What of ``folder`` and its subfolders ``parts`` is not there or cannot be read, in words; None where all is."""
+    try:
+        if not folder.is_dir():
+            return f"{str(folder)!r} is no folder" if folder.exists() else f"the folder {str(folder)!r} does not exist"
+        absent = [part for part in parts if not (folder / part).is_dir()]
+    except OSError as error:  # a folder above that may not be entered
+        return f"the folder {str(folder)!r} cannot be read ({error.strerror or error})"
     return f"the folder {str(folder)!r} has no subfolder {', '.join(absent)}" if absent else None
 
 

@@ -10,4 +10,4 @@ from __future__ import annotations
 
 from fastreid_lite.utils.registry import Registry
 
-DATASET_REGISTRY = Registry("dataset", "DATASETS.NAMES")
+DATASET_REGISTRY = Registry("dataset", "DATASETS.NAMES or DATASETS.TESTS")

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fastreid_lite.data.datasets.identities import draw_identities
 from fastreid_lite.data.samples import ReIDData, Samples
 
 
-def split_validation(samples: Samples, fraction: float, seed: int) -> tuple[Samples, ReIDData]:
+def split_validation(
+    samples: Samples, fraction: float, seed: int, *, exclude_same: Sequence[str] = ("camid",)
+) -> tuple[Samples, ReIDData]:
     """Take some identities out of ``samples`` for choosing the best model without a look at the test set.
 
     Split before the pids are relabelled (:func:`~fastreid_lite.data.datasets.combine.combine_train`), so that the
-    classes left are 0..C-1. Only identities that can be found again are drawn: those seen by two cameras, or with two
-    images where there are no cameras.
+    classes left are 0..C-1. Only identities that can be found again are drawn: those with an image that the evaluation
+    does not take out for another one.
 
     Args:
         samples: the training images of one dataset.
         fraction: part of all its identities, between 0 and 1.
         seed: of the draw.
+        exclude_same: columns that, agreeing together with the pid, take an image out for a query (TEST.EXCLUDE_SAME);
+            empty, or where ``samples`` lack one of them: only the query's own image is taken out.
 
     Returns:
         What is left to train on, and the validation data, named "validation": each image a query against the others
@@ -33,7 +39,7 @@ def split_validation(samples: Samples, fraction: float, seed: int) -> tuple[Samp
             "1, both excluded"
         )
     pids = np.unique(samples.pids)
-    eligible = _findable(samples)
+    eligible = _findable(samples, exclude_same)
     count = min(max(1, round(fraction * len(pids))), len(eligible), len(pids) - 1)
     if count < 1:
         raise ValueError(
@@ -46,9 +52,11 @@ def split_validation(samples: Samples, fraction: float, seed: int) -> tuple[Samp
     return samples.select(~drawn), ReIDData("validation", "", empty, held_out, held_out)
 
 
-def _findable(samples: Samples) -> np.ndarray:
-    """(M,) pids that have a match across cameras, or any other image where there are no cameras."""
-    rows = np.arange(len(samples)) if samples.camids is None else samples.camids
-    pairs = np.unique(np.stack([samples.pids, rows]), axis=1)
-    pids, views = np.unique(pairs[0], return_counts=True)
+def _findable(samples: Samples, exclude_same: Sequence[str]) -> np.ndarray:
+    """(M,) pids with two images that differ in one of the columns, or any two where these take nothing out."""
+    differing = [samples.columns[name] for name in exclude_same if name in samples.columns]
+    if not differing or len(differing) < len(exclude_same):
+        differing = [np.arange(len(samples))]
+    seen = np.unique(np.stack([samples.pids, *differing]), axis=1)
+    pids, views = np.unique(seen[0], return_counts=True)
     return pids[views > 1]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from fastreid_lite.data.samplers.identity import IdentitySampler
+from fastreid_lite.data.samplers.registry import SAMPLER_REGISTRY
 
 
+@SAMPLER_REGISTRY.register()
 class BalancedIdentitySampler(IdentitySampler):
     """P different identities, each equally often; a random image of each and K-1 more from other cameras.
 

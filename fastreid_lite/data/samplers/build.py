@@ -7,15 +7,12 @@ from typing import Any
 from fastreid_lite.data.samplers.balanced import BalancedIdentitySampler
 from fastreid_lite.data.samplers.base import EpochSampler
 from fastreid_lite.data.samplers.naive import NaiveIdentitySampler
+from fastreid_lite.data.samplers.registry import SAMPLER_REGISTRY
 from fastreid_lite.data.samplers.training import TrainingSampler
 from fastreid_lite.data.samples import Samples
-from fastreid_lite.utils.registry import Registry
 
-SAMPLER_REGISTRY = Registry("sampler", "DATALOADER.SAMPLER_TRAIN")
-"""Classes called as ``cls(pids, camids, batch_size=, num_instances=, seed=, world_size=)``; see EpochSampler."""
-
-for _sampler in (TrainingSampler, NaiveIdentitySampler, BalancedIdentitySampler):
-    SAMPLER_REGISTRY.register(_sampler)
+# Importing the samplers registers them.
+__all__ = ["SAMPLER_REGISTRY", "BalancedIdentitySampler", "NaiveIdentitySampler", "TrainingSampler", "build_sampler"]
 
 
 def build_sampler(cfg: Any, samples: Samples, *, seed: int, world_size: int = 1) -> EpochSampler:

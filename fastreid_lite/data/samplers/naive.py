@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from fastreid_lite.data.samplers.identity import IdentitySampler
+from fastreid_lite.data.samplers.registry import SAMPLER_REGISTRY
 
 
+@SAMPLER_REGISTRY.register()
 class NaiveIdentitySampler(IdentitySampler):
     """P different identities with K images each, taken from an identity's images without replacement.
 

@@ -107,12 +107,21 @@ def _held(thing: object) -> list[object]:
     """What a callable or container holds directly; modules and their globals are not searched."""
     if isinstance(thing, dict):
         return list(thing.values())
-    if isinstance(thing, (list, tuple, set, frozenset)):
+    if isinstance(thing, (list, tuple)):
         return list(thing)
+    if isinstance(thing, (set, frozenset)):
+        return sorted(thing, key=_likeness)  # the order of a set is another in each process
     held = list(getattr(thing, "__dict__", {}).values()) if not _is_module(thing) else []
     held += [cell.cell_contents for cell in getattr(thing, "__closure__", None) or () if _is_filled(cell)]
     held += [getattr(thing, name, None) for name in ("__self__", "func", "args", "keywords", "__defaults__")]
     return held
+
+
+def _likeness(thing: object) -> str:
+    """A text that is the same in every process: the type of ``thing`` and the states of the generators in it."""
+    states = [_state(generator) for generator in _generators(thing)]
+    listed = [state.tolist() if isinstance(state, torch.Tensor) else state for state in states]
+    return f"{type(thing).__module__}.{type(thing).__qualname__} {listed!r}"
 
 
 def _is_module(thing: object) -> bool:

@@ -1,10 +1,20 @@
-"""Keys of the config that ask for what this release does not have: refused, never ignored."""
+"""Keys of the config that ask for what this release does not have: refused, or where nothing hangs on them, named."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from fastreid_lite.config.defaults import get_cfg
 from fastreid_lite.config.errors import ConfigValueError
+
+# Known for fast-reid's files, and read by nothing here.
+_WITHOUT_EFFECT = (
+    "MODEL.QUEUE_SIZE",
+    "MODEL.BACKBONE.SIE_COE",
+    "MODEL.BACKBONE.STRIDE_SIZE",
+    "DATALOADER.SET_WEIGHT",
+    "KD.MODEL_WEIGHTS",
+)
 
 
 def refuse_unavailable(cfg: Any) -> None:
@@ -30,3 +40,25 @@ def refuse_unavailable(cfg: Any) -> None:
             f"the config asks for what this release does not have: {', '.join(asked)}; switch it off "
             f"to train without it"
         )
+
+
+def warn_without_effect(cfg: Any) -> list[str]:
+    """One sentence for each key that differs from its default and that nothing in this release reads.
+
+    Pure: whoever calls it logs them.
+    """
+    defaults = get_cfg()
+    sentences = []
+    for key in _WITHOUT_EFFECT:
+        value, default = _value(cfg, key), _value(defaults, key)
+        if value != default:
+            sentences.append(f"{key} {value} takes no effect: nothing in this release reads it (default: {default})")
+    return sentences
+
+
+def _value(cfg: Any, key: str) -> Any:
+    """The value of ``key`` ("A.B.C"), a tuple as a list."""
+    node = cfg
+    for part in key.split("."):
+        node = node[part]
+    return list(node) if isinstance(node, tuple) else node

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from fastreid_lite.checkpoint import Checkpointer, CheckpointError, load_weights
+from fastreid_lite.engine.defaults.from_config import without_pretrained
 from fastreid_lite.engine.defaults.results import say_results, write_results
 from fastreid_lite.engine.defaults.resuming import choose_state, load_initial_weights
-from fastreid_lite.engine.defaults.testing import build_test_sets, evaluate_all
+from fastreid_lite.engine.defaults.testing import evaluate_all
+from fastreid_lite.engine.defaults.trainer import DefaultTrainer
 from fastreid_lite.modeling import build_model
 from fastreid_lite.runtime import get_runtime
+from fastreid_lite.storage import EventStorage
 from fastreid_lite.utils import comm
 
 logger = logging.getLogger(__name__)
@@ -29,7 +32,7 @@ def evaluate_weights(cfg: Any, *, resume: bool | str) -> dict[str, dict[str, flo
     """
     runtime = get_runtime(cfg.MODEL.DEVICE)
     runtime.prepare()
-    model = build_model(cfg)
+    model = build_model(without_pretrained(cfg))
     if resume:
         choice = choose_state(Checkpointer(cfg.OUTPUT_DIR), resume)
         if choice is None:
@@ -41,7 +44,8 @@ def evaluate_weights(cfg: Any, *, resume: bool | str) -> dict[str, dict[str, flo
         source = cfg.MODEL.WEIGHTS
         load_initial_weights(model, source, evaluating=True)
     model = runtime.move_module(model)
-    results = evaluate_all(model, build_test_sets(cfg, runtime), runtime)
+    with EventStorage(0):  # a model may put numbers from its forward
+        results = evaluate_all(model, DefaultTrainer.build_test_sets(cfg), runtime)
     say_results(results, [])
     if comm.is_main_process():
         path = Path(cfg.OUTPUT_DIR).expanduser() / EVALUATION_NAME

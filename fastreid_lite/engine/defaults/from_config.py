@@ -9,7 +9,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from fastreid_lite.config.errors import ConfigValueError
 from fastreid_lite.engine.clipping import GradientClipper
-from fastreid_lite.runtime import Runtime
+from fastreid_lite.runtime import Runtime, get_runtime
 from fastreid_lite.utils import comm
 
 
@@ -50,6 +50,23 @@ def wrap_for_processes(model: nn.Module, runtime: Runtime) -> nn.Module:
         return model
     index = runtime.device.index
     return DistributedDataParallel(model, device_ids=None if index is None else [index])
+
+
+def never_evaluates(cfg: Any) -> bool:
+    """True where the period of evaluation is negative: not even at the end."""
+    count = period(cfg.TEST, "EVAL_PERIOD")
+    return (count[0] if isinstance(count, tuple) else count) < 0
+
+
+def processes(cfg: Any) -> dict[str, Any]:
+    """What a loader is told of processes and device: its rank, their number, and whether to pin its batches."""
+    pins = get_runtime(cfg.MODEL.DEVICE).pins
+    return {"rank": comm.get_rank(), "world_size": comm.get_world_size(), "pin_memory": pins}
+
+
+def without_pretrained(cfg: Any) -> Any:
+    """``cfg`` for a model whose weights are loaded afterwards: it needs no ImageNet weights first."""
+    return with_value(cfg, "MODEL.BACKBONE.PRETRAIN", False)
 
 
 def with_value(cfg: Any, key: str, value: Any) -> Any:

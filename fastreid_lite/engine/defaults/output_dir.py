@@ -23,7 +23,13 @@ def check_output_dir(cfg: Any, *, resume: bool | str, eval_only: bool) -> Path:
             written; or it is a file.
     """
     folder = Path(cfg.OUTPUT_DIR).expanduser()
-    if not resume and not eval_only and folder.is_dir() and has_checkpoint(folder):
+    occupied = not eval_only and folder.is_dir() and has_checkpoint(folder)
+    if occupied and isinstance(resume, str) and Path(resume).expanduser().resolve().parent != folder.resolve():
+        raise ConfigValueError(
+            f"--resume={resume} is of another run than the checkpoints in OUTPUT_DIR {folder}, and runs are not mixed: "
+            f"give another folder (OUTPUT_DIR PATH)"
+        )
+    if occupied and not resume:
         raise ConfigValueError(
             f"OUTPUT_DIR {folder} holds the checkpoints of another run, and runs are not mixed: go on with that one by "
             f"--resume, or give another folder (OUTPUT_DIR PATH)"

@@ -11,6 +11,7 @@ import torch
 from fastreid_lite.checkpoint import CheckpointError
 from fastreid_lite.data.images import read_image
 from fastreid_lite.data.preprocess import Preprocessor
+from fastreid_lite.engine.defaults.from_config import without_pretrained
 from fastreid_lite.engine.defaults.resuming import load_initial_weights
 from fastreid_lite.engine.evaluator import evaluating
 from fastreid_lite.modeling import build_model
@@ -37,7 +38,7 @@ class DefaultPredictor:
         self.runtime.prepare()
         self.preprocessor = Preprocessor.from_config(cfg)
         self.batch_size = int(cfg.TEST.IMS_PER_BATCH)
-        model = build_model(cfg)
+        model = build_model(without_pretrained(cfg))
         load_initial_weights(model, cfg.MODEL.WEIGHTS, evaluating=True)
         self.model = self.runtime.move_module(model).eval()
 
@@ -53,6 +54,8 @@ class DefaultPredictor:
         Raises:
             ImageReadError: a file is no image, with its path. TypeError, ValueError: a tensor of another kind.
         """
+        if isinstance(images, str | os.PathLike):
+            raise TypeError(f"expected a list of images, got the one path {os.fspath(images)!r}: put it into a list")
         rows = []
         with evaluating(self.model), torch.no_grad():
             for start in range(0, len(images), self.batch_size):

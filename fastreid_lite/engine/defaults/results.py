@@ -33,19 +33,40 @@ def _strict(value: Any) -> Any:
     return value
 
 
+def notes_on(skipped: int, chosen_on_test: str | None) -> list[str]:
+    """What a reader of the table must know.
+
+    Args:
+        skipped: broken image files that were replaced by others.
+        chosen_on_test: the number of the test set by which the best model was chosen; None where it was not.
+    """
+    notes = []
+    if skipped:
+        notes.append(
+            f"{skipped} broken images were replaced by others (DATALOADER.ON_BROKEN_IMAGE); log.txt names them"
+        )
+    if chosen_on_test is not None:
+        notes.append(
+            f"model_best.pth was chosen on the test set ({chosen_on_test}); DATASETS.VAL_FRACTION holds identities out "
+            f"to choose it on"
+        )
+    return notes
+
+
 def say_results(results: Mapping[str, Mapping[str, float]], notes: list[str]) -> None:
     """The table, to terminal and log."""
     if results:
         logger.info(f"results, in percent:\n{results_table(results, notes)}")
 
 
-def say_where(folder: Path, checkpoint: str, *, best: bool) -> None:
+def say_where(folder: Path, checkpoint: str | None, *, best: bool) -> None:
     """Draw the learning curve, and say in one line where everything is."""
     curve = folder / CURVE_NAME
     drawn = False
     if (folder / "metrics.json").exists():
         drawn = plot_learning_curve(folder / "metrics.json", curve)
-    weights = f"{folder / checkpoint}{' (best: model_best.pth)' if best else ''}"
+    final = folder / checkpoint if checkpoint else "none were asked for (SOLVER.CHECKPOINT_PERIOD)"
+    weights = f"{final}{' (best: model_best.pth)' if best else ''}"
     logger.info(
         f"weights: {weights}; log: {folder / 'log.txt'}; numbers: {folder / 'metrics.json'}"
         + (f"; curve: {curve}" if drawn else "")

@@ -25,6 +25,7 @@ _SILENT = (
     "DATALOADER.PREFETCH_FACTOR",
     "MODEL.DEVICE",
     "MODEL.WEIGHTS",
+    "MODEL.BACKBONE.PRETRAIN",
 )
 
 
@@ -69,7 +70,8 @@ def finished_results(folder: Path, choice: ResumeChoice, max_iter: int) -> dict[
     except (OSError, ValueError):
         return None
     matches = (
-        isinstance(found, dict)
+        choice.path.resolve().parent == folder.resolve()
+        and isinstance(found, dict)
         and found.get("outcome") == "finished"
         and found.get("iteration") == choice.iteration
         and found.get("checkpoint") == choice.path.name

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fastreid_lite.checkpoint.files import atomic_write_text
-from fastreid_lite.engine.defaults.availability import refuse_unavailable
+from fastreid_lite.engine.defaults.availability import refuse_unavailable, warn_without_effect
 from fastreid_lite.engine.defaults.output_dir import check_output_dir
 from fastreid_lite.runtime import get_runtime
 from fastreid_lite.utils import comm
@@ -44,6 +44,8 @@ def default_setup(cfg: Any, *, resume: bool | str = False, eval_only: bool = Fal
     folder = Path(cfg.OUTPUT_DIR).expanduser()
     setup_logger(folder, rank=rank)
     logger.info(f"{collect_env()}\nprocesses: {comm.get_world_size()}, seed {cfg.SEED}")
+    for sentence in warn_without_effect(cfg):
+        logger.warning(sentence)
     if rank == 0 and not eval_only:
         atomic_write_text(folder / "config.yaml", cfg.dump())
     get_runtime(cfg.MODEL.DEVICE).prepare()

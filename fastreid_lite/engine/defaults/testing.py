@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from torch import nn
 
-from fastreid_lite.data.build import build_test_loader
+from fastreid_lite.config.errors import ConfigValueError
 from fastreid_lite.engine.evaluator import inference_on_dataset
-from fastreid_lite.evaluation import ReidEvaluator
 from fastreid_lite.runtime import Runtime
-from fastreid_lite.utils import comm
-
-logger = logging.getLogger(__name__)
 
 #: what is evaluated: the loader over query and gallery, and what makes numbers of the features, by name
 TestSets = dict[str, tuple[Any, Any]]
@@ -29,26 +24,23 @@ def best_key(cfg: Any) -> str:
     return f"{validation_name(cfg) or cfg.DATASETS.TESTS[0]}/metric"
 
 
-def build_test_sets(cfg: Any, runtime: Runtime) -> TestSets:
-    """Everything to evaluate: the held-out identities, where there are any, and each of DATASETS.TESTS."""
-    wanted = [(name, name, False) for name in cfg.DATASETS.TESTS]
-    held_out = validation_name(cfg)
-    if held_out is not None:
-        wanted.insert(0, (held_out, cfg.DATASETS.NAMES[0], True))
-    sets: TestSets = {}
-    for shown, name, validation in wanted:
-        loader, query, gallery = build_test_loader(
-            cfg,
-            name,
-            validation=validation,
-            rank=comm.get_rank(),
-            world_size=comm.get_world_size(),
-            pin_memory=runtime.pins,
+def wanted_sets(cfg: Any) -> list[tuple[str, str, bool]]:
+    """(name in the results, name of the dataset, whether its held-out identities are meant) of all to evaluate.
+
+    Raises:
+        ConfigValueError: DATASETS.TESTS is empty, or has a name twice.
+    """
+    names = list(cfg.DATASETS.TESTS)
+    if not names:
+        raise ConfigValueError(
+            "DATASETS.TESTS is empty: name a dataset to evaluate on, or set TEST.EVAL_PERIOD -1 to train without"
         )
-        for note in loader.notes:
-            logger.info(note)
-        sets[shown] = (loader, ReidEvaluator.from_config(cfg, query, gallery))
-    return sets
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigValueError(f"DATASETS.TESTS has {twice[0]!r} more than once: name each dataset once")
+    wanted = [(name, name, False) for name in names]
+    held_out = validation_name(cfg)
+    return wanted if held_out is None else [(held_out, cfg.DATASETS.NAMES[0], True), *wanted]
 
 
 def evaluate_all(model: nn.Module, sets: TestSets, runtime: Runtime) -> dict[str, dict[str, float]]:

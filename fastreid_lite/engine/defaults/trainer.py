@@ -10,19 +10,23 @@ from typing import Any
 import torch
 from torch import nn
 
-from fastreid_lite.checkpoint import Checkpointer
+from fastreid_lite.checkpoint import Checkpointer, atomic_write_text
 from fastreid_lite.config.errors import ConfigValueError
-from fastreid_lite.data.build import build_train_loader
+from fastreid_lite.data.build import build_test_loader, build_train_loader
 from fastreid_lite.engine import hooks
 from fastreid_lite.engine.defaults.from_config import (
     build_clipper,
     fill_in_classes,
+    never_evaluates,
     period,
+    processes,
     with_value,
+    without_pretrained,
     wrap_for_processes,
 )
 from fastreid_lite.engine.defaults.optimizer_state import regroup
-from fastreid_lite.engine.defaults.results import say_results, say_where, with_nan, write_results
+from fastreid_lite.engine.defaults.output_dir import has_checkpoint
+from fastreid_lite.engine.defaults.results import notes_on, say_results, say_where, with_nan, write_results
 from fastreid_lite.engine.defaults.resuming import (
     RESULTS_NAME,
     choose_state,
@@ -33,16 +37,18 @@ from fastreid_lite.engine.defaults.resuming import (
 from fastreid_lite.engine.defaults.testing import (
     TestSets,
     best_key,
-    build_test_sets,
     evaluate_all,
     validation_name,
+    wanted_sets,
 )
+from fastreid_lite.engine.evaluator import Evaluator
 from fastreid_lite.engine.hooks.base import HookBase
 from fastreid_lite.engine.hooks.lr_scheduler import LearningRate
 from fastreid_lite.engine.signals import stop_on_signals
 from fastreid_lite.engine.simple_trainer import SimpleTrainer
+from fastreid_lite.evaluation import ReidEvaluator
 from fastreid_lite.modeling import build_model
-from fastreid_lite.runtime import Runtime, get_runtime
+from fastreid_lite.runtime import get_runtime
 from fastreid_lite.solver import build_lr_schedule, build_optimizer
 from fastreid_lite.storage.writers import (
     CommonMetricPrinter,
@@ -74,9 +80,14 @@ class DefaultTrainer(SimpleTrainer):
 
     def __init__(self, cfg: Any) -> None:
         runtime = get_runtime(cfg.MODEL.DEVICE)
-        loader = self.build_train_loader(cfg, runtime)
+        loader = self.build_train_loader(cfg)
         self.cfg = fill_in_classes(cfg, loader.num_classes)
-        model = runtime.move_module(self.build_model(self.cfg))
+        self.folder = Path(self.cfg.OUTPUT_DIR).expanduser()
+        # Built now, so that what is wrong with a test set is said before the training and not after it.
+        self._test_sets: TestSets = {} if never_evaluates(self.cfg) else self.build_test_sets(self.cfg)
+        overwritten = self.cfg.MODEL.WEIGHTS or has_checkpoint(self.folder)
+        model = self.build_model(without_pretrained(self.cfg) if overwritten else self.cfg)
+        model = runtime.move_module(model)
         optimizer = self.build_optimizer(self.cfg, model)
         # From here on the processes draw different numbers, for dropout; until here they had to draw the same.
         seed_everything(self.cfg.SEED, comm.get_rank())
@@ -93,24 +104,42 @@ class DefaultTrainer(SimpleTrainer):
             nonfinite_mode=solver.NONFINITE.MODE,
             runtime=runtime,
         )
-        assert self.epoch_length is not None
+        if self.epoch_length is None:
+            raise TypeError("the loader of build_train_loader has no length: MAX_EPOCH and schedules need len(loader)")
         self.max_iter = solver.MAX_ITER if solver.MAX_ITER is not None else solver.MAX_EPOCH * self.epoch_length
-        self.folder = Path(self.cfg.OUTPUT_DIR).expanduser()
         self.checkpointer = Checkpointer(self.folder, keep=solver.CHECKPOINT_KEEP)
         self.results: Mapping[str, Mapping[str, float]] = {}
         self._finished: Mapping[str, Any] | None = None
-        self._test_sets: TestSets | None = None
         self.register_hooks(self.build_hooks())
 
     @classmethod
-    def build_train_loader(cls, cfg: Any, runtime: Runtime) -> Any:
-        """The training batches; it has ``num_classes`` and ``notes``."""
-        loader = build_train_loader(
-            cfg, seed=cfg.SEED, rank=comm.get_rank(), world_size=comm.get_world_size(), pin_memory=runtime.pins
-        )
+    def build_train_loader(cls, cfg: Any) -> Any:
+        """The training batches: with a length, ``num_classes`` and ``notes``."""
+        loader = build_train_loader(cfg, seed=cfg.SEED, **processes(cfg))
         for note in loader.notes:
             logger.info(note)
         return loader
+
+    @classmethod
+    def build_test_loader(cls, cfg: Any, name: str, *, validation: bool = False) -> Any:
+        """Of one test set: the batches over query and gallery (with ``notes``), the query, the gallery."""
+        return build_test_loader(cfg, name, validation=validation, **processes(cfg))
+
+    @classmethod
+    def build_evaluator(cls, cfg: Any, name: str, query: Any, gallery: Any) -> Evaluator:
+        """What makes numbers of the features of the test set ``name``."""
+        return ReidEvaluator.from_config(cfg, query, gallery)
+
+    @classmethod
+    def build_test_sets(cls, cfg: Any) -> TestSets:
+        """Everything to evaluate: the held-out identities, where there are any, and each of DATASETS.TESTS."""
+        sets: TestSets = {}
+        for shown, name, validation in wanted_sets(cfg):
+            loader, query, gallery = cls.build_test_loader(cfg, name, validation=validation)
+            for note in loader.notes:
+                logger.info(note)
+            sets[shown] = (loader, cls.build_evaluator(cfg, name, query, gallery))
+        return sets
 
     @classmethod
     def build_model(cls, cfg: Any) -> nn.Module:
@@ -127,15 +156,15 @@ class DefaultTrainer(SimpleTrainer):
 
     def build_lr_schedule(self) -> LearningRate:
         """The learning rate as a function of the step."""
-        assert self.epoch_length is not None
-        return build_lr_schedule(self.cfg, iters_per_epoch=self.epoch_length, max_iter=self.max_iter)
+        return build_lr_schedule(self.cfg, iters_per_epoch=self.epoch_length or 1, max_iter=self.max_iter)
 
     def build_hooks(self) -> list[HookBase | None]:
         """The hooks of the run, on every process."""
         solver, test = self.cfg.SOLVER, self.cfg.TEST
         images = solver.IMS_PER_BATCH * solver.ACCUMULATE_STEPS
         self._evaluation = hooks.EvalHook(period(test, "EVAL_PERIOD"), self.evaluate)
-        self._best = hooks.BestCheckpointer(self.checkpointer, best_key(self.cfg))
+        self._checkpoints = hooks.PeriodicCheckpointer(self.checkpointer, period(solver, "CHECKPOINT_PERIOD"))
+        self._best = hooks.BestCheckpointer(self.checkpointer, best_key(self.cfg)) if self._test_sets else None
         self._writer = hooks.PeriodicWriter(
             self.build_writers() if comm.is_main_process() else [], solver.LOG_PERIOD_ITERS
         )
@@ -143,7 +172,7 @@ class DefaultTrainer(SimpleTrainer):
             hooks.IterationTimer(images),
             hooks.LRScheduler(self.optimizer, self.build_lr_schedule()),
             self._evaluation,
-            hooks.PeriodicCheckpointer(self.checkpointer, period(solver, "CHECKPOINT_PERIOD")),
+            self._checkpoints,
             self._best,
             self._writer,
         ]
@@ -159,16 +188,14 @@ class DefaultTrainer(SimpleTrainer):
 
     def evaluate(self) -> Mapping[str, Mapping[str, float]]:
         """Evaluate the model as it is now on everything that the config names."""
-        if self._test_sets is None:
-            self._test_sets = build_test_sets(self.cfg, self.runtime)
+        self._test_sets = self._test_sets or self.build_test_sets(self.cfg)
         self.results = evaluate_all(self.model, self._test_sets, self.runtime)
         return self.results
 
     @classmethod
     def test(cls, cfg: Any, model: nn.Module) -> dict[str, dict[str, float]]:
         """Evaluate ``model`` on everything that ``cfg`` names: dataset to metric to value, percent."""
-        runtime = get_runtime(cfg.MODEL.DEVICE)
-        return evaluate_all(model, build_test_sets(cfg, runtime), runtime)
+        return evaluate_all(model, cls.build_test_sets(cfg), get_runtime(cfg.MODEL.DEVICE))
 
     def resume_or_load(self, resume: bool | str = True) -> None:
         """Take over the state of a run, or MODEL.WEIGHTS. Collective.
@@ -208,19 +235,22 @@ class DefaultTrainer(SimpleTrainer):
         Returns:
             Dataset to metric to value, percent.
         """
-        if self._finished is not None:
+        if self._finished is not None and max_iter in (None, self.max_iter):
             logger.info(f"already at {self.iter} of {self.max_iter} iterations: nothing is left to train")
-            self.results = self._finished["results"]
-            say_results({name: with_nan(values) for name, values in self.results.items()}, self._finished["notes"])
+            self.results = {name: with_nan(values) for name, values in self._finished["results"].items()}
+            say_results(self.results, self._finished["notes"])
             return self.results
+        if comm.is_main_process():
+            atomic_write_text(self.folder / "config.yaml", self.cfg.dump())
+        # Inside: a signal that comes while a finished run writes its results finds them whole.
         with stop_on_signals(self):
             super().train(
                 self.iter if start_iter is None else start_iter, self.max_iter if max_iter is None else max_iter
             )
-        if self.outcome == "finished":
-            # Of a run that was resumed after its last evaluation, the checkpoint has the numbers.
-            self.results = self.results or self._evaluation.results or {}
-            self._write_results()
+            if self.outcome == "finished":
+                # Of a run that was resumed after its last evaluation, the checkpoint has the numbers.
+                self.results = self.results or self._evaluation.results or {}
+                self._write_results()
         return self.results
 
     def _write_results(self) -> None:
@@ -229,28 +259,25 @@ class DefaultTrainer(SimpleTrainer):
         say_results(self.results, notes)
         if not comm.is_main_process():
             return
-        best = self._best
+        best, checkpoint = self._best, self._checkpoints.final_file(self.iter - 1)
         content = {
             "outcome": self.outcome,
             "iteration": self.iter - 1,
             "max_iter": self.max_iter,
-            "checkpoint": "model_final.pth",
+            "checkpoint": checkpoint,
             "stop_reason": self.stop_reason,
             "seed": self.cfg.SEED,
             "results": self.results,
-            "best": {"key": best.trigger.key, "value": best.trigger.best, "iteration": best.iteration},
+            "best": best and {"key": best.trigger.key, "value": best.trigger.best, "iteration": best.iteration},
             "notes": notes,
         }
-        say_where(self.folder, "model_final.pth", best=best.iteration is not None)
+        say_where(self.folder, checkpoint, best=best is not None and best.iteration is not None)
         write_results(self.folder / RESULTS_NAME, content)
 
     def _notes(self) -> list[str]:
-        if self._best.trigger.best is None or validation_name(self.cfg) is not None:
-            return []
-        return [
-            f"model_best.pth was chosen on the test set ({self._best.trigger.key}); DATASETS.VAL_FRACTION holds "
-            f"identities out to choose it on"
-        ]
+        skipped = len(getattr(self.data_loader, "skipped_paths", ()))
+        chosen = self._best is not None and self._best.trigger.best is not None
+        return notes_on(skipped, best_key(self.cfg) if chosen and validation_name(self.cfg) is None else None)
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "seed": self.cfg.SEED, "config": self.cfg.dump()}
@@ -262,5 +289,5 @@ class DefaultTrainer(SimpleTrainer):
         if saved != self.cfg.SEED:
             logger.info(f"SEED {saved} of the run that is resumed is in force, not {self.cfg.SEED}")
             self.cfg = with_value(self.cfg, "SEED", saved)
-            loader = self.build_train_loader(self.cfg, self.runtime)
+            loader = self.build_train_loader(self.cfg)
             self.set_loader(loader, accumulate_steps=self.cfg.SOLVER.ACCUMULATE_STEPS)

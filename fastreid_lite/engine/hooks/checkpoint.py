@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from fastreid_lite.checkpoint.names import BEST_NAME, FINAL_NAME, periodic_name
+from fastreid_lite.checkpoint.names import BEST_NAME, FINAL_NAME, SUFFIX, periodic_name
 from fastreid_lite.engine.hooks.base import READ, HookBase
 from fastreid_lite.engine.triggers import Trigger, as_trigger, every
 from fastreid_lite.engine.value_triggers import BestValue
@@ -91,6 +91,10 @@ class PeriodicCheckpointer(CheckpointHook):
         if self._at_end and self._finished != trainer.iter:
             self._finished = trainer.iter
             self.save(trainer, FINAL_NAME)
+
+    def final_file(self, iteration: int) -> str | None:
+        """The name of the file that the ending after step ``iteration`` wrote; None where it wrote none."""
+        return f"{FINAL_NAME}{SUFFIX}" if self._finished == iteration else None
 
     def state_dict(self) -> dict[str, Any]:
         return {"saved": self._saved, "finished": self._finished, "files": self.checkpointer.state_dict()}

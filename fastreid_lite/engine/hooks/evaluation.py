@@ -49,7 +49,8 @@ class EvalHook(HookBase):
             return
         # An observer: whatever the function draws from the global generators, the next step finds them untouched.
         with kept_random_state():
-            self.results = self._function()
+            results = self._function()
+        self.results = None if results is None else plain(results)
         self._done = trainer.iter
         if self.results:
             trainer.storage.put_results(flatten(self.results))
@@ -65,24 +66,36 @@ class EvalHook(HookBase):
         self._done, self.results = state["done"], state["results"]
 
 
-def flatten(results: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
-    """Nested dicts of numbers as one, names joined by slashes.
-
-    >>> flatten({"Market1501": {"mAP": 86.0}, "loss": 1})
-    {'Market1501/mAP': 86.0, 'loss': 1.0}
+def plain(results: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """``results`` as dicts of floats, as a checkpoint may hold them.
 
     Raises:
         TypeError: a value is no number.
+    """
+    numbers: dict[str, Any] = {}
+    for name, value in results.items():
+        if isinstance(value, Mapping):
+            numbers[str(name)] = plain(value, f"{prefix}{name}/")
+            continue
+        try:
+            numbers[str(name)] = float(value)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"the evaluation returned {prefix}{name} = {value!r}: a number, or a dict of numbers, was expected"
+            ) from None
+    return numbers
+
+
+def flatten(results: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+    """Nested dicts of numbers as one, names joined by slashes.
+
+    >>> flatten({"Market1501": {"mAP": 86.0}, "loss": 1.0})
+    {'Market1501/mAP': 86.0, 'loss': 1.0}
     """
     flat: dict[str, float] = {}
     for name, value in results.items():
         if isinstance(value, Mapping):
             flat.update(flatten(value, f"{prefix}{name}/"))
-            continue
-        try:
-            flat[f"{prefix}{name}"] = float(value)
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"the evaluation returned {prefix}{name} = {value!r}: a number, or a dict of numbers, was expected"
-            ) from None
+        else:
+            flat[f"{prefix}{name}"] = value
     return flat

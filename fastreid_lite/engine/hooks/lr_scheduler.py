@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -43,9 +43,12 @@ class LRScheduler(HookBase):
         self._logged = logged_group
         self._next_change = getattr(schedule, "next_change", None)
         self._ask_at = 0
+        self._rate: float | None = None
 
     def before_train(self) -> None:
         self._ask_at = 0
+        if self.trainer.iter == 0:
+            self._rate = None
         self.trainer.storage.on_publish(self._put)
 
     def before_step(self) -> None:
@@ -55,19 +58,27 @@ class LRScheduler(HookBase):
         rate = self._schedule.lr
         if self._next_change is not None:
             self._ask_at = self._next_change(iteration)
-        for base, group in zip(self._base, self._optimizer.param_groups):
+        for index, (base, group) in enumerate(zip(self._base, self._optimizer.param_groups)):
             wanted, current = rate(base, iteration), group["lr"]
+            if index == self._logged:
+                self._rate = wanted
             if isinstance(current, torch.Tensor):
                 current.fill_(wanted)
             elif current != wanted:
                 group["lr"] = wanted
 
     def _put(self) -> None:
-        # From the schedule, not from the optimizer: a resumed run may owe the log line of a step that it has not done.
-        rate = self._schedule.lr(self._base[self._logged], self.trainer.storage.iter)
-        self.trainer.storage.put_scalar("lr", rate, False)
+        # Not from the optimizer: a resumed run may owe the log line of a step that it has not done.
+        if self._rate is not None:
+            self.trainer.storage.put_scalar("lr", self._rate, False)
 
     def after_train(self) -> None:
         if self.trainer.outcome != "finished":
             self._put()  # the line that covers what was done since the last one
         self.trainer.storage.off_publish(self._put)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"rate": self._rate}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._rate = state["rate"]

@@ -14,7 +14,8 @@ class IterationTimer(HookBase):
 
     ``time``: seconds of a step, waiting for data included. ``data_time``: of that, waiting for the loader; the worst
     process's. ``hook_time``: seconds between two steps: hooks, logs, checkpoints, evaluation. ``images_per_second``: by
-    the clock on the wall, hooks included. ``eta_seconds``: what is left at the pace of the last 20 publications.
+    the clock on the wall, hooks included. ``peak_memory``: MiB on the device, where it tells. ``eta_seconds``: what is
+    left at the pace of the last 20 publications.
 
     Args:
         images_per_step: images of all processes in a step; None where that is not known: no rate is put then.
@@ -59,6 +60,10 @@ class IterationTimer(HookBase):
         if self._images_per_step is not None:
             put("images_per_second", self._images_per_step * steps / wall, smoothing_hint=False)
         left = max(trainer.max_iter - trainer.storage.iter - 1, 0)
+        runtime = getattr(trainer, "runtime", None)
+        memory = None if runtime is None else runtime.peak_memory()
+        if memory is not None:
+            put("peak_memory", memory, smoothing_hint=False)
         put("eta_seconds", math.ceil(pace * left), smoothing_hint=False)
         self._period_start, self._step_seconds, self._steps = end, 0.0, 0
         self._data_before = trainer.data_time

@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from fastreid_lite.modeling.backbones.variants import refuse_variants
 from fastreid_lite.modeling.backbones.weights import load_backbone_weights
 from fastreid_lite.modeling.layers.initialization import init_kaiming
 from fastreid_lite.modeling.layers.norm import get_norm
@@ -146,11 +147,7 @@ def build_osnet_backbone(cfg: Any) -> OSNet:
         FileNotFoundError: PRETRAIN without PRETRAIN_PATH.
     """
     settings = cfg.MODEL.BACKBONE
-    for key in ("WITH_IBN", "WITH_SE", "WITH_NL"):
-        if getattr(settings, key):
-            raise ValueError(
-                f"MODEL.BACKBONE.{key} is True, but build_osnet_backbone has no such variant; set it to False"
-            )
+    refuse_variants(settings, "build_osnet_backbone")
     backbone = OSNet(settings.DEPTH, norm=settings.NORM)
     if settings.PRETRAIN:
         if not settings.PRETRAIN_PATH:

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fastreid_lite.config.input_size import model_input_size
+from fastreid_lite.modeling.backbones.variants import refuse_variants
 from fastreid_lite.modeling.backbones.weights import cached_timm_weights, load_backbone_weights
 
 logger = logging.getLogger(__name__)
@@ -72,7 +74,7 @@ class TimmBackbone(nn.Module):
                 failure = error
         raise ValueError(
             f"MODEL.BACKBONE.NAME 'timm/{name}' cannot be used with images of {image_size[0]}x{image_size[1]} "
-            f"(INPUT.SIZE_TRAIN): {str(failure) or type(failure).__name__}"
+            f"(INPUT.SIZE_TRAIN, or INPUT.CROP.SIZE where it is on): {str(failure) or type(failure).__name__}"
         ) from failure
 
     def forward(self, images: Tensor) -> Tensor:
@@ -110,15 +112,18 @@ def takes_image_size(name: str) -> bool:
 def build_timm_backbone(cfg: Any, name: str) -> TimmBackbone:
     """The network ``name`` of timm as MODEL.BACKBONE and INPUT say.
 
-    A network made for one image size gets INPUT.SIZE_TRAIN, DROP_PATH_RATIO, and, where above 0, DROP_RATIO and
-    ATT_DROP_RATE; the others keep timm's own settings. FEAT_DIM, DEPTH, LAST_STRIDE, NORM and WITH_* are not read.
+    A network made for one image size gets the size of the model's input, DROP_PATH_RATIO, and, where above 0,
+    DROP_RATIO and ATT_DROP_RATE; the others keep timm's own settings. FEAT_DIM, DEPTH, LAST_STRIDE and NORM are not
+    read.
 
     Raises:
         KeyError, ValueError, FileNotFoundError: see :class:`TimmBackbone`.
-        ValueError: the network is made for one image size, and those for training and test differ.
+        ValueError: the network is made for one image size, and those for training and test differ; WITH_IBN, WITH_SE or
+            WITH_NL is set.
     """
     settings = cfg.MODEL.BACKBONE
-    train_size, test_size = tuple(cfg.INPUT.SIZE_TRAIN), tuple(cfg.INPUT.SIZE_TEST)
+    refuse_variants(settings, f"timm/{name}")
+    train_size, test_size = model_input_size(cfg, "SIZE_TRAIN"), model_input_size(cfg, "SIZE_TEST")
     options: dict[str, Any] = {}
     # An unknown name is reported by the class.
     if takes_image_size(name):

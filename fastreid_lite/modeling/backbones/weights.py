@@ -3,73 +3,63 @@
 from __future__ import annotations
 
 import logging
-import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from fastreid_lite.checkpoint import CheckpointError, load_checkpoint, weights_of
+from fastreid_lite.checkpoint.prefixes import strip_prefixes
+
 logger = logging.getLogger(__name__)
 
 StateDict = dict[str, Tensor]
-_CONTAINERS = ("model", "state_dict")
-_PREFIXES = ("module.", "backbone.")
+_KEY = "MODEL.BACKBONE.PRETRAIN_PATH"
+_BACKBONE = "backbone."
 _SHOWN = 5
 
 
-def read_state_dict(path: str | Path) -> StateDict:
+def read_state_dict(path: str | Path, wanted: Iterable[str] = ()) -> StateDict:
     """The tensors of a weight file: a plain state dict, or one under the key "model" or "state_dict".
 
-    A prefix "module." on all names is dropped. Where names begin with "backbone." (a checkpoint of a whole model) only
-    those are kept, without it.
+    Prefixes that wrappers left on all names ("module.") are dropped. Where names begin with "backbone." (a checkpoint
+    of a whole model) only those are kept, without it.
 
     Args:
         path: a ``.safetensors`` file, or one of torch, which is read with ``weights_only=True``.
+        wanted: names of the backbone, by which a wrapper's prefix is told from a child of that name; empty: all are
+            prefixes.
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: the file holds something else than tensors by name, or would run code.
+        CheckpointError: the file is damaged, holds something else than tensors by name, or would run code.
     """
     path = Path(path).expanduser()
     if not path.is_file():
-        raise FileNotFoundError(
-            f"MODEL.BACKBONE.PRETRAIN_PATH: there is no file {str(path)!r}; give the path of a weight file"
-        )
-    content: Any
-    if path.suffix == ".safetensors":
-        from safetensors.torch import load_file
-
-        content = load_file(path)
-    else:
-        try:
-            content = torch.load(path, map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError as error:
-            raise ValueError(
-                f"MODEL.BACKBONE.PRETRAIN_PATH: {str(path)!r} is not a file of plain tensors, and reading it could run "
-                "code in it; save its state_dict() alone and give that"
-            ) from error
-    for key in _CONTAINERS:
-        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
-            content = content[key]
-            break
-    if not isinstance(content, Mapping) or not any(isinstance(value, Tensor) for value in content.values()):
-        found = ", ".join(map(repr, list(content)[:_SHOWN])) if isinstance(content, Mapping) else type(content).__name__
-        raise ValueError(
-            f"MODEL.BACKBONE.PRETRAIN_PATH: {str(path)!r} holds no tensors by name (found {found}); expected a state "
-            f"dict, or one under the key {' or '.join(map(repr, _CONTAINERS))}"
-        )
-    return _without_prefixes({str(name): value for name, value in content.items() if isinstance(value, Tensor)})
-
-
-def _without_prefixes(state: StateDict) -> StateDict:
-    module, backbone = _PREFIXES
-    if all(name.startswith(module) for name in state):
-        state = {name.removeprefix(module): value for name, value in state.items()}
-    if any(name.startswith(backbone) for name in state):
-        state = {name.removeprefix(backbone): value for name, value in state.items() if name.startswith(backbone)}
+        raise FileNotFoundError(f"{_KEY}: there is no file {str(path)!r}; give the path of a weight file")
+    try:
+        content = _read_safetensors(path) if path.suffix == ".safetensors" else load_checkpoint(path)
+        state = weights_of(content, source=str(path))
+        names = strip_prefixes(state, [n for name in wanted for n in (name, _BACKBONE + name)], source=str(path))
+    except CheckpointError as error:
+        raise CheckpointError(f"{_KEY}: {error}") from error
+    state = {names[name]: value for name, value in state.items()}
+    if any(name.startswith(_BACKBONE) for name in state):
+        state = {name.removeprefix(_BACKBONE): v for name, v in state.items() if name.startswith(_BACKBONE)}
     return state
+
+
+def _read_safetensors(path: Path) -> StateDict:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} ({path.stat().st_size} bytes) is damaged or no file of safetensors ({error}); use another one"
+        ) from error
 
 
 def load_backbone_weights(
@@ -83,23 +73,23 @@ def load_backbone_weights(
         convert: turns the tensors of the file into those of the backbone; None where the names are the same.
 
     Raises:
-        FileNotFoundError, ValueError: see :func:`read_state_dict`.
+        FileNotFoundError, CheckpointError: see :func:`read_state_dict`.
         ValueError: no name of the file is one of the backbone, or a shape differs.
     """
-    state = read_state_dict(path)
+    wanted = backbone.state_dict()
+    state = read_state_dict(path, wanted)
     if convert is not None:
         state = convert(state, backbone)
-    wanted = backbone.state_dict()
     matching = {name: value for name, value in state.items() if name in wanted}
     if not matching:
         raise ValueError(
-            f"MODEL.BACKBONE.PRETRAIN_PATH: no name in {str(path)!r} (such as {next(iter(state), 'none')!r}) is one of "
+            f"{_KEY}: no name in {str(path)!r} (such as {next(iter(state), 'none')!r}) is one of "
             f"{type(backbone).__name__} (such as {next(iter(wanted))!r}); give weights of this backbone"
         )
     for name, value in matching.items():
         if value.shape != wanted[name].shape:
             raise ValueError(
-                f"MODEL.BACKBONE.PRETRAIN_PATH: {name!r} in {str(path)!r} has shape {tuple(value.shape)}, the "
+                f"{_KEY}: {name!r} in {str(path)!r} has shape {tuple(value.shape)}, the "
                 f"backbone's is {tuple(wanted[name].shape)}; give weights of this backbone (MODEL.BACKBONE.DEPTH?)"
             )
     backbone.load_state_dict(matching, strict=False)

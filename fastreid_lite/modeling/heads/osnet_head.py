@@ -7,9 +7,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from fastreid_lite.modeling.heads.embedding_head import ClassifierHead
-from fastreid_lite.modeling.layers.classifiers import CLASSIFIER_REGISTRY, Classifier
+from fastreid_lite.modeling.layers.classifiers import Classifier
 from fastreid_lite.modeling.layers.initialization import init_kaiming
-from fastreid_lite.modeling.layers.pooling import POOLING_REGISTRY
 from fastreid_lite.modeling.registries import HEADS_REGISTRY
 
 _DEFAULT_DIM = 512
@@ -19,7 +18,8 @@ _DEFAULT_DIM = 512
 class OSNetHead(ClassifierHead):
     """Pooling, then a linear layer, batch norm and ReLU; the result is the feature for everything.
 
-    Zhou et al., Omni-scale feature learning, ICCV 2019, table 1. Its classifier here has no bias.
+    Zhou et al., Omni-scale feature learning, ICCV 2019, table 1. Its classifier here has no bias. NORM,
+    WITH_BNNECK and NECK_FEAT of MODEL.HEADS are not read.
 
     Args:
         feat_dim: channels of the map.
@@ -27,32 +27,32 @@ class OSNetHead(ClassifierHead):
         pool: from (B, feat_dim, h, w) to (B, feat_dim, 1, 1).
         classifier: from products or cosines to scores.
         embedding_dim: size of the feature; 0 for 512.
+
+    Raises:
+        ValueError: a size is negative.
     """
 
     def __init__(
         self, feat_dim: int, *, num_classes: int, pool: nn.Module, classifier: Classifier, embedding_dim: int = 0
     ) -> None:
-        dim = embedding_dim or _DEFAULT_DIM
-        super().__init__(dim, num_classes=num_classes, classifier=classifier)
-        self.pool_layer = pool
-        self.fc = nn.Sequential(nn.Linear(feat_dim, dim), nn.BatchNorm1d(dim), nn.ReLU(inplace=True))
+        super().__init__(
+            feat_dim,
+            num_classes=num_classes,
+            pool=pool,
+            classifier=classifier,
+            embedding_dim=embedding_dim,
+            default_dim=_DEFAULT_DIM,
+        )
+        self.fc = nn.Sequential(nn.Linear(feat_dim, self.dim), nn.BatchNorm1d(self.dim), nn.ReLU(inplace=True))
         init_kaiming(self.fc)
 
-    @classmethod
-    def from_config(cls, cfg: Any, feat_dim: int) -> dict[str, Any]:
-        """Keyword arguments from MODEL.HEADS; NORM, WITH_BNNECK and NECK_FEAT are not read."""
-        settings = cfg.MODEL.HEADS
-        return {
-            "feat_dim": feat_dim,
-            "num_classes": settings.NUM_CLASSES,
-            "pool": POOLING_REGISTRY.get(settings.POOL_LAYER)(),
-            "classifier": CLASSIFIER_REGISTRY.get(settings.CLS_LAYER)(scale=settings.SCALE, margin=settings.MARGIN),
-            "embedding_dim": settings.EMBEDDING_DIM,
-        }
-
     def forward(self, maps: Tensor, targets: Tensor | None = None) -> Any:
-        """Features (B, D) in evaluation; in training the dict that ``HEADS_REGISTRY`` describes."""
-        feature = self.fc(self.pool_layer(maps).flatten(1))
+        """Features (B, D) in evaluation; in training the dict that ``HEADS_REGISTRY`` describes.
+
+        Raises:
+            ValueError: see :meth:`ClassifierHead.pooled`.
+        """
+        feature = self.fc(self.pooled(maps).flatten(1))
         if not self.training:
             return feature
         assert targets is not None, "a head in training needs the targets"

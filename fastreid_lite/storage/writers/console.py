@@ -47,14 +47,18 @@ class CommonMetricPrinter(EventWriter):
         """Log ``values``: at most one line for the step, and one for the results of each step that has some."""
         storage = get_event_storage()
         step: dict[str, Value] = {}
+        others: dict[str, Value] = {}
         results: dict[int, dict[str, Value]] = {}
         for name, value in values.items():
             if name in _FORMATS or name in _LEADING or "loss" in name.lower():
                 step[name] = value
-            elif not storage.is_smoothed(name):
+            elif storage.is_smoothed(name):
+                others[name] = value
+            else:
                 results.setdefault(value.iteration, {})[name] = value
         if step:
-            logger.info(self._step_line(step))
+            # What a hook or a model puts besides stands in the line of its step, and makes none by itself.
+            logger.info(self._step_line({**step, **others}))
         for iteration, found in results.items():
             numbers = "  ".join(f"{name} {short(value.value)}" for name, value in found.items())
             logger.info(f"iter {self._of_max(iteration)}  {numbers}")
@@ -68,7 +72,7 @@ class CommonMetricPrinter(EventWriter):
         if "epoch" in values:
             words.append(("epoch", f"{values['epoch'].value:.0f}"))
         losses = [name for name in values if name not in _FORMATS and name not in _LEADING]
-        losses.sort(key=lambda name: (name != "total_loss", values[name].serial))
+        losses.sort(key=lambda name: (name != "total_loss", "loss" not in name.lower(), values[name].serial))
         words += [(name, f"{values[name].value:#.4g}".rstrip(".")) for name in losses]
         words += [(word, write(values[name].value)) for name, (word, write) in _FORMATS.items() if name in values]
         return "  ".join(f"{word} {self._aligned(word, text)}" for word, text in words)

@@ -15,6 +15,7 @@ from fastreid_lite.data.datasets import (
     dataset_folder,
     datasets_root,
     needs_path,
+    open_dataset,
     require_part,
 )
 from fastreid_lite.data.samples import ReIDData, Samples
@@ -90,13 +91,17 @@ def test_a_class_from_outside_needs_a_constructor_a_folder_and_load_alone(
 
 
 def test_an_unknown_name_suggests_the_nearest(cfg: Any) -> None:
-    with pytest.raises(KeyError, match=r"unknown dataset 'Market1502' \(DATASETS.NAMES\); did you mean 'Market1501'"):
+    with pytest.raises(
+        KeyError, match=r"unknown dataset 'Market1502' \(DATASETS.NAMES or DATASETS.TESTS\); did you mean 'Market1501'"
+    ):
         build_dataset(cfg, "Market1502")
 
 
 @pytest.mark.parametrize("name", ["CsvReID", "ImageFolderReID:"])
 def test_a_missing_path_is_refused(cfg: Any, name: str) -> None:
-    with pytest.raises(ValueError, match=rf"dataset '{name}' \(DATASETS.NAMES\) needs a path: write '.*:PATH'"):
+    with pytest.raises(
+        ValueError, match=rf"dataset '{name}' \(DATASETS.NAMES or DATASETS.TESTS\) needs a path: write '.*:PATH'"
+    ):
         build_dataset(cfg, name)
 
 
@@ -131,6 +136,35 @@ def test_listing_order_does_not_depend_on_the_file_system(
 
     monkeypatch.setattr(os, "scandir", Backwards)
     assert build_dataset(cfg, "ImageFolderReID:toy").train.paths == plain.train.paths
+
+
+@pytest.mark.parametrize("name", ["Market1501", "ImageFolderReID:toy"])
+def test_a_folder_that_may_not_be_read_is_a_sentence(
+    cfg: Any, tmp_path: Path, touch: Touch, market: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    import os
+
+    market()
+    touch(tmp_path / "toy", ["1/a.jpg", "2/a.jpg"])
+
+    def refuse(path: Any) -> Any:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(ValueError, match=rf"^dataset '{name}': '{tmp_path}/.*' cannot be read \(Permission denied\)"):
+        build_dataset(cfg, name)
+
+
+def test_a_folder_below_one_that_may_not_be_entered_is_a_sentence(
+    cfg: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    with pytest.raises(ValueError, match=r"'ImageFolderReID:toy': the folder '.*toy' cannot be read \(Permission"):
+        build_dataset(cfg, "ImageFolderReID:toy")
+    assert "cannot be read" in str(open_dataset(cfg, "Market1501").missing())
 
 
 def test_torch_is_not_imported() -> None:

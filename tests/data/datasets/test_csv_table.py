@@ -65,6 +65,12 @@ def test_any_path_is_fine(write: Write, folder: str) -> None:
     assert len(write("path,pid,split\na.jpg,行人,train\n", folder=folder).load().train) == 1
 
 
+def test_boxes_may_reach_beyond_the_image_and_two_splits_may_write_a_pid_in_two_ways(write: Write) -> None:
+    data = write("path,pid,split,x,y,w,h\na.jpg,7,query,-3,-4,10,20\nb.jpg,007,gallery,0,0,1,1\n").load()
+    assert data.query.boxes is not None and data.query.boxes.tolist() == [[-3, -4, 10, 20]]
+    assert data.query.pids.tolist() == data.gallery.pids.tolist() == [7]
+
+
 def test_a_column_of_words_is_left_out_with_a_note(write: Write) -> None:
     data = write("path,pid,split,remark\na.jpg,1,train,seen twice\n").load()
     assert list(data.train.columns) == ["pid"]
@@ -92,8 +98,8 @@ def test_train_alone_and_test_alone_are_fine(write: Write) -> None:
             "line 2, column 'w': '0', expected an integer of at least 1",
         ),
         (
-            "path,pid,split,x,y,w,h\na.jpg,1,train,-1,0,1,5\n",
-            "line 2, column 'x': '-1', expected an integer of at least 0",
+            "path,pid,split\na.jpg,7,train\nb.jpg,8,train\nc.jpg,007,train\n",
+            "line 4, column 'pid': '007', which is the same number as '7' on line 2 of the same split",
         ),
         (
             "path,pid,split\nd.jpg,1,train\ne.jpg,1,train\n",

@@ -53,7 +53,7 @@ def test_names_with_a_path_are_taken_from_the_config(tmp_path: Path) -> None:
     done = run("--config-file", str(tmp_path / "run.yml"))
     assert f"no: the file '{tmp_path}/数 据.csv' does not exist" in done.stdout
     assert "no: unknown dataset 'Nobody'" in done.stdout
-    assert "no: dataset 'Market1501:x' (DATASETS.NAMES) has a path" in done.stdout
+    assert "no: dataset 'Market1501:x' (DATASETS.NAMES or DATASETS.TESTS) has a path" in done.stdout
 
 
 def test_an_unknown_key_is_refused() -> None:

@@ -39,6 +39,16 @@ def test_only_people_who_can_be_found_again_are_drawn() -> None:
     assert set(split_validation(without_cameras, 0.9, seed=0)[1].query.pids.tolist()) == {2}
 
 
+def test_people_of_one_camera_are_drawn_where_cameras_take_nothing_out() -> None:
+    everyone = samples([0, 0, 1, 1, 2], [0, 0, 0, 1, 3])
+    for excluding in ((), ("camid", "clothes")):  # the set has no column of clothes
+        drawn = split_validation(everyone, 0.9, seed=0, exclude_same=excluding)[1].query.pids
+        assert set(drawn.tolist()) == {0, 1}
+    clothed = Samples(everyone.paths, {**everyone.columns, "clothes": np.array([1, 2, 1, 1, 1])})
+    drawn = split_validation(clothed, 0.9, seed=0, exclude_same=("clothes",))[1].query.pids
+    assert set(drawn.tolist()) == {0}
+
+
 def test_somebody_is_left_to_train_on() -> None:
     train, _ = split_validation(samples([0, 0, 1, 1]), 0.99, seed=0)
     assert len(train) == 2

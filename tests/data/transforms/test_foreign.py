@@ -105,6 +105,35 @@ def test_generators_in_closures_partials_and_bound_methods_are_found() -> None:
         assert results[0] == results[1] and len(set(results[0])) > 10
 
 
+def test_generators_in_a_set_are_seeded_in_an_order_that_no_process_changes() -> None:
+    class Jitter:
+        def __init__(self, seed: int, place: int) -> None:
+            self.rng, self.place = np.random.default_rng(seed), place
+
+        def __hash__(self) -> int:
+            return self.place  # where a set has it; for other objects the address in memory
+
+        def __eq__(self, other: object) -> bool:
+            return self is other
+
+    class Several:
+        def __init__(self, places: range) -> None:
+            self.jitters = [Jitter(seed, place) for seed, place in enumerate(places)]
+
+        def __call__(self, image: torch.Tensor) -> torch.Tensor:
+            drawn = [int(jitter.rng.integers(256)) for jitter in self.jitters]
+            return torch.tensor(drawn, dtype=torch.uint8).repeat(3, 1, 1)
+
+    results = []
+    for places in (range(4), range(3, -1, -1)):
+        several = Several(places)
+        several.__dict__ = {"pool": set(several.jitters), "jitters": several.jitters}
+        several.__dict__.update(last=several.__dict__.pop("pool"))  # searched before the list
+        transform = ForeignTransform(several, takes="tensor")
+        results += [transform(IMAGE, generator(5)) for _ in range(2)]
+    assert all(torch.equal(result, results[0]) for result in results)
+
+
 def test_a_foreign_transform_may_take_and_return_images_arrays_and_tensors() -> None:
     def seen(image: Image.Image) -> Image.Image:
         assert isinstance(image, Image.Image) and image.mode == "RGB" and image.size == (4, 6)

@@ -41,7 +41,7 @@ def test_a_network_that_cannot_be_without_its_pooling_keeps_it() -> None:
 
 def test_images_of_a_size_that_a_network_cannot_take_are_refused() -> None:
     with pytest.raises(
-        ValueError, match=r"'timm/nest_tiny' cannot be used with images of 64x32 \(INPUT.SIZE_TRAIN\): .*square"
+        ValueError, match=r"'timm/nest_tiny' cannot be used with images of 64x32 \(INPUT.SIZE_TRAIN, .*\): .*square"
     ):
         TimmBackbone("nest_tiny", image_size=(64, 32))
 
@@ -73,6 +73,26 @@ def test_two_image_sizes_are_refused_for_a_network_of_one(make_cfg: Callable[...
     changes = {"MODEL.BACKBONE.NAME": "timm/vit_tiny_patch16_224", "INPUT.SIZE_TEST": [128, 64]}
     with pytest.raises(ValueError, match=r"SIZE_TRAIN is \(64, 32\) and INPUT.SIZE_TEST \(128, 64\); make them equal"):
         build_backbone(make_cfg(changes))
+
+
+@pytest.mark.parametrize("crop", [[48, 16], [32]])
+def test_a_network_of_one_size_gets_the_size_of_the_crop(make_cfg: Callable[..., Any], crop: list[int]) -> None:
+    changes: dict[str, Any] = {"INPUT.SIZE_TRAIN": [128], "INPUT.CROP.ENABLED": True, "INPUT.CROP.SIZE": crop}
+    backbone = build_backbone(make_cfg({"MODEL.BACKBONE.NAME": "timm/vit_tiny_patch16_224", **changes}))
+    assert backbone(torch.zeros(1, 3, crop[0], crop[-1])).shape == (1, 192, 1, 1)
+    assert backbone.network.patch_embed.img_size == (crop[0], crop[-1])
+
+
+@pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "resnet18"])
+def test_a_size_of_one_number_without_a_crop_is_refused(make_cfg: Callable[..., Any], name: str) -> None:
+    with pytest.raises(ValueError, match=r"INPUT.SIZE_TRAIN is \[128\], which leaves images of different sizes"):
+        build_backbone(make_cfg({"MODEL.BACKBONE.NAME": f"timm/{name}", "INPUT.SIZE_TRAIN": [128]}))
+
+
+@pytest.mark.parametrize("key", ["WITH_IBN", "WITH_SE", "WITH_NL"])
+def test_a_variant_of_a_resnet_of_our_own_is_refused(make_cfg: Callable[..., Any], key: str) -> None:
+    with pytest.raises(ValueError, match=f"MODEL.BACKBONE.{key} is True, but timm/resnet18 has no such variant"):
+        build_backbone(make_cfg({"MODEL.BACKBONE.NAME": "timm/resnet18", f"MODEL.BACKBONE.{key}": True}))
 
 
 def test_an_option_that_a_network_does_not_take_is_named() -> None:

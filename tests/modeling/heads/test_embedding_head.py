@@ -89,6 +89,24 @@ def test_a_map_that_was_not_pooled_is_refused() -> None:
 def test_flatten_takes_its_width_from_the_config(make_cfg: Callable[..., Any]) -> None:
     changes = {"MODEL.HEADS.POOL_LAYER": "Flatten", "MODEL.BACKBONE.FEAT_DIM": 64}
     assert build_heads(make_cfg(changes), 8).eval()(torch.randn(2, 8, 4, 2)).shape == (2, 64)
+    head = build_heads(make_cfg({**changes, "MODEL.HEADS.NAME": "OSNetHead"}), 8).eval()
+    assert head(torch.randn(2, 8, 4, 2)).shape == (2, 512)
+
+
+@pytest.mark.parametrize("name", ["EmbeddingHead", "OSNetHead"])
+def test_both_heads_refuse_the_same_settings(make_cfg: Callable[..., Any], name: str) -> None:
+    def head(**changes: Any) -> Any:
+        return build_heads(
+            make_cfg({f"MODEL.HEADS.{key}": value for key, value in {"NAME": name, **changes}.items()}), 8
+        )
+
+    maps = torch.randn(2, 8, 4, 2)
+    with pytest.raises(ValueError, match="EMBEDDING_DIM must be 0 or more, got -1"):
+        head(EMBEDDING_DIM=-1)
+    with pytest.raises(ValueError, match=r"Identity \(MODEL.HEADS.POOL_LAYER\) left a map of \(4, 2\)"):
+        head(POOL_LAYER="Identity").eval()(maps)
+    with pytest.raises(ValueError, match=r"Flatten .* gives 64 channels .*made for 2048; set MODEL.*FEAT_DIM to 64"):
+        head(POOL_LAYER="Flatten").eval()(maps)
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,9 @@ class Sketch:
         for polygon in polygons:
             self._pen.polygon(self._pixels(polygon), fill=colour)
 
-    def clothe(self, polygons: Sequence[Polygon], cloth: Image.Image, *, top: float, lean: float = 0.0) -> None:
-        """Cut the polygons out of ``cloth``, whose top middle lies at (``lean``, ``top``)."""
-        corner = round(self._left + lean * self._height - cloth.width / 2), round(self._top + top * self._height)
+    def clothe(self, polygons: Sequence[Polygon], cloth: Image.Image, *, top: float) -> None:
+        """Cut the polygons out of ``cloth``, whose top middle lies at (0, ``top``)."""
+        corner = round(self._left - cloth.width / 2), round(self._top + top * self._height)
         mask = Image.new("L", cloth.size)
         pen = ImageDraw.Draw(mask)
         for polygon in polygons:
