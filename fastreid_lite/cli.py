@@ -5,6 +5,7 @@ What is wrong with flags, options, keys and folders is said before torch is impo
 
 from __future__ import annotations
 
+import logging
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -56,6 +57,9 @@ def train(argv: Sequence[str] | None = None, *, trainer: type[DefaultTrainer] | 
 def run(args: Namespace, trainer_class: type[DefaultTrainer] | None = None) -> None:
     """One process of the run."""
     from fastreid_lite.checkpoint import CheckpointError
+    from fastreid_lite.data.fetching import WorkerDiedError
+    from fastreid_lite.data.images import ImageReadError
+    from fastreid_lite.engine import NonFiniteError
     from fastreid_lite.engine.defaults.setup import default_setup
 
     with config_error_exit(), _one_line(CheckpointError, ValueError, KeyError, OSError):
@@ -70,7 +74,8 @@ def run(args: Namespace, trainer_class: type[DefaultTrainer] | None = None) -> N
 
         trainer = (trainer_class or DefaultTrainer)(cfg)
         trainer.resume_or_load(resume=args.resume)
-    trainer.train()
+    with _one_line(NonFiniteError, ImageReadError, WorkerDiedError):
+        trainer.train()
 
 
 @contextmanager
@@ -84,5 +89,6 @@ def _one_line(*errors: type[Exception]) -> Iterator[None]:
         raise
     except errors as error:
         words = error.args[0] if isinstance(error, KeyError) and error.args else error
+        logging.getLogger(__name__).error(f"{type(error).__name__}: {words}")
         print(f"{Path(sys.argv[0]).name}: error: {words}", file=sys.stderr)
         raise SystemExit(1) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
             # torch warns of file formats that it then refuses; the error below says it better.
             warnings.simplefilter("ignore")
             content = torch.load(path, map_location="cpu", weights_only=True)
+            _check_bytes(path)
     except Exception as error:
         # A damaged file is reported by half a dozen types, depending on the byte at which it ends.
         raise CheckpointError(_reason(path, error)) from error
@@ -52,6 +54,15 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
             f"{path} holds a {type(content).__name__}; expected a dict of weights or of a run's state"
         )
     return content
+
+
+def _check_bytes(path: Path) -> None:
+    """Compare each part of the file with the checksum that it carries, which torch does not do."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as parts:
+            damaged = parts.testzip()
+        if damaged is not None:
+            raise ValueError(f"the bytes of {damaged} are not those that were written")
 
 
 def _reason(path: Path, error: Exception) -> str:

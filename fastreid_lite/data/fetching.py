@@ -44,7 +44,7 @@ def start(loader: DataLoader[Any]) -> Iterator[Any]:
     if not _STARTED:
         # Before the standard library ends what is left of its children: it waits for a worker that is deaf to the one
         # SIGTERM that it sends (see start_worker).
-        Finalize(None, _end_workers, exitpriority=10)
+        Finalize(None, _end_workers, exitpriority=100)  # and before it closes the queues that tell them
     with _not_counting_cores():
         fetched = iter(loader)
     _STARTED.add(fetched)

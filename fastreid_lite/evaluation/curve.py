@@ -78,7 +78,7 @@ def _read(path: Path) -> dict[str, Points]:
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
+    with path.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             try:
                 record = json.loads(line)

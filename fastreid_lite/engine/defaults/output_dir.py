@@ -9,10 +9,40 @@ from typing import Any
 from fastreid_lite.checkpoint.names import POINTER_NAME, SUFFIX
 from fastreid_lite.config.errors import ConfigValueError
 
+# Folders that this process holds, with the open lock file of each.
+_HELD: dict[str, int] = {}
+
 
 def has_checkpoint(folder: Path) -> bool:
     """True where a run has published a checkpoint in ``folder``."""
     return (folder / POINTER_NAME).exists() or any(folder.glob(f"*{SUFFIX}"))
+
+
+def hold_output_dir(folder: Path) -> None:
+    """Keep other runs out of ``folder`` for as long as this process lives; called by the process that writes.
+
+    Raises:
+        ConfigValueError: another process holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # where the system has no such locks
+        return
+    key = str(folder.resolve())
+    if key in _HELD:
+        return
+    file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        raise ConfigValueError(
+            f"OUTPUT_DIR {folder} is being written by another run now: wait for it, or give another folder"
+        ) from None
+    except OSError:  # a file system without locks
+        os.close(file)
+        return
+    _HELD[key] = file
 
 
 def check_output_dir(cfg: Any, *, resume: bool | str, eval_only: bool) -> Path:

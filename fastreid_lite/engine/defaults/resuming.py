@@ -53,6 +53,20 @@ def choose_state(checkpointer: Checkpointer, resume: bool | str) -> ResumeChoice
     return checkpointer.resume_from(path)
 
 
+def refuse_foreign(choice: ResumeChoice) -> None:
+    """Refuse a file that says of which iteration it is, but was not written by a trainer of this kind.
+
+    Raises:
+        CheckpointError: naming what it lacks.
+    """
+    missing = sorted({"trainer", "model", "optimizer"} - choice.state.keys())
+    if missing:
+        raise CheckpointError(
+            f"{choice.path} is no checkpoint of a run of this trainer: it has no {', '.join(missing)}. To begin a new "
+            f"run from its weights, set MODEL.WEIGHTS to it"
+        )
+
+
 def load_initial_weights(model: nn.Module, path: str, *, evaluating: bool) -> None:
     """MODEL.WEIGHTS into ``model``. A missing backbone tensor is an error where ``evaluating``, else a warning.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastreid_lite.checkpoint.files import atomic_write_text
 from fastreid_lite.engine.defaults.availability import refuse_unavailable, warn_without_effect
-from fastreid_lite.engine.defaults.output_dir import check_output_dir
+from fastreid_lite.engine.defaults.output_dir import check_output_dir, hold_output_dir
 from fastreid_lite.runtime import get_runtime
 from fastreid_lite.utils import comm
 from fastreid_lite.utils.env import collect_env, resolve_seed, seed_everything, set_deterministic
@@ -40,7 +40,7 @@ def default_setup(cfg: Any, *, resume: bool | str = False, eval_only: bool = Fal
     cfg.SEED = comm.broadcast_object(resolve_seed(cfg.SEED))
     cfg.freeze()
     rank = comm.get_rank()
-    _on_main_first(lambda: check_output_dir(cfg, resume=resume, eval_only=eval_only))
+    _on_main_first(lambda: _take_output_dir(cfg, resume=resume, eval_only=eval_only))
     folder = Path(cfg.OUTPUT_DIR).expanduser()
     setup_logger(folder, rank=rank)
     logger.info(f"{collect_env()}\nprocesses: {comm.get_world_size()}, seed {cfg.SEED}")
@@ -54,6 +54,12 @@ def default_setup(cfg: Any, *, resume: bool | str = False, eval_only: bool = Fal
     set_deterministic(cfg.DETERMINISTIC, cudnn_benchmark=cfg.CUDNN_BENCHMARK and not cfg.DETERMINISTIC)
     seed_everything(cfg.SEED)
     return cfg
+
+
+def _take_output_dir(cfg: Any, *, resume: bool | str, eval_only: bool) -> None:
+    folder = check_output_dir(cfg, resume=resume, eval_only=eval_only)
+    if not eval_only:
+        hold_output_dir(folder)
 
 
 def _on_main_first(check: Any) -> None:

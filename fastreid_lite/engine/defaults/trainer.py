@@ -32,6 +32,7 @@ from fastreid_lite.engine.defaults.resuming import (
     choose_state,
     finished_results,
     load_initial_weights,
+    refuse_foreign,
     report_changes,
 )
 from fastreid_lite.engine.defaults.testing import (
@@ -107,6 +108,8 @@ class DefaultTrainer(SimpleTrainer):
         if self.epoch_length is None:
             raise TypeError("the loader of build_train_loader has no length: MAX_EPOCH and schedules need len(loader)")
         self.max_iter = solver.MAX_ITER if solver.MAX_ITER is not None else solver.MAX_EPOCH * self.epoch_length
+        if self.max_iter < 1:
+            raise ConfigValueError(f"SOLVER.MAX_EPOCH and MAX_ITER give {self.max_iter} steps: at least one is needed")
         self.checkpointer = Checkpointer(self.folder, keep=solver.CHECKPOINT_KEEP)
         self.results: Mapping[str, Mapping[str, float]] = {}
         self._finished: Mapping[str, Any] | None = None
@@ -222,6 +225,7 @@ class DefaultTrainer(SimpleTrainer):
                 f"{choice.path} has {choice.iteration + 1} iterations done, beyond the {self.max_iter} that this run "
                 f"is to have (SOLVER.MAX_EPOCH, SOLVER.MAX_ITER): give it more, or start anew in another OUTPUT_DIR"
             )
+        refuse_foreign(choice)
         if weights:
             logger.info(f"MODEL.WEIGHTS {weights} is not used: the run goes on from {choice.path}")
         self._finished = finished_results(self.folder, choice, self.max_iter)
@@ -271,8 +275,8 @@ class DefaultTrainer(SimpleTrainer):
             "best": best and {"key": best.trigger.key, "value": best.trigger.best, "iteration": best.iteration},
             "notes": notes,
         }
-        say_where(self.folder, checkpoint, best=best is not None and best.iteration is not None)
         write_results(self.folder / RESULTS_NAME, content)
+        say_where(self.folder, checkpoint, best=best is not None and best.iteration is not None)
 
     def _notes(self) -> list[str]:
         skipped = len(getattr(self.data_loader, "skipped_paths", ()))
