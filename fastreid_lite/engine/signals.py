@@ -63,6 +63,11 @@ def stop_on_signals(trainer: TrainerBase) -> Iterator[None]:
         yield
     finally:
         put_back()
+    _die_of_it(trainer, received)
+
+
+def _die_of_it(trainer: TrainerBase, received: list[int]) -> None:
+    """Raise the signal again, whether or not the run had the time to stop for it; nothing where there was none."""
     stopped = trainer.outcome == "stopped"
     if not received and not stopped:
         return
@@ -72,5 +77,4 @@ def stop_on_signals(trainer: TrainerBase) -> Iterator[None]:
         f"{done} at iteration {trainer.iter}, and {signal.Signals(number).name} was received"
         f"{'; --resume goes on from there' if stopped else ''}"
     )
-    # Whether or not the run had the time to stop for it, whoever sent the signal sees the process die of it.
     os.kill(os.getpid(), number)

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from fastreid_lite.engine.hooks import EvalHook
-from fastreid_lite.engine.hooks.evaluation import flatten, plain
+from fastreid_lite.engine.hooks.evaluation import plain
 from fastreid_lite.engine.triggers import At
+from fastreid_lite.utils.nesting import flatten
 from tests.engine.toys import CountingTrainer, toy_trainer
 
 

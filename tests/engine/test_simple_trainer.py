@@ -89,8 +89,9 @@ def test_the_dict_of_losses_is_the_models_and_is_not_changed() -> None:
     trainer = weight_trainer(losses, amp_enabled=True, amp_dtype="float16", accumulate_steps=2, epoch_length=3)
     trainer.train(0, 6)
     assert len(given) == 12
-    for now, before in zip(given, copies):
-        assert list(now) == list(before) and {name: value.item() for name, value in now.items()} == before
+    for losses_given, before in zip(given, copies):
+        found = {name: value.item() for name, value in losses_given.items()}
+        assert list(losses_given) == list(before) and found == before
 
 
 def test_total_and_terms_are_logged_unscaled() -> None:

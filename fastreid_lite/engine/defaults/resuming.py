@@ -13,6 +13,7 @@ from torch import nn
 
 from fastreid_lite.checkpoint import Checkpointer, CheckpointError, ResumeChoice, load_checkpoint, load_weights
 from fastreid_lite.utils import comm
+from fastreid_lite.utils.nesting import flatten
 
 logger = logging.getLogger(__name__)
 
@@ -98,17 +99,7 @@ def report_changes(saved: str | None, cfg: Any, say: Callable[[str], None] = log
     """One line for each key that is not what it was when the checkpoint was written; the new value is in force."""
     if saved is None:
         return
-    before, now = _flat(yaml.safe_load(saved)), _flat(yaml.safe_load(cfg.dump()))
+    before, now = flatten(yaml.safe_load(saved), "."), flatten(yaml.safe_load(cfg.dump()), ".")
     for key in sorted(before.keys() | now.keys()):
         if key not in _SILENT and before.get(key) != now.get(key):
             say(f"{key} was {before.get(key)!r} in the checkpoint and is {now.get(key)!r} now, which is in force")
-
-
-def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

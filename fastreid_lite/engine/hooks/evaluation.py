@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastreid_lite.engine.hooks.base import PRODUCE, HookBase
 from fastreid_lite.engine.random_state import kept_random_state
 from fastreid_lite.engine.triggers import Trigger, as_trigger, every
+from fastreid_lite.utils.nesting import flatten
 
 if TYPE_CHECKING:
     from fastreid_lite.engine.train_loop import TrainerBase
@@ -84,18 +85,3 @@ def plain(results: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
                 f"the evaluation returned {prefix}{name} = {value!r}: a number, or a dict of numbers, was expected"
             ) from None
     return numbers
-
-
-def flatten(results: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
-    """Nested dicts of numbers as one, names joined by slashes.
-
-    >>> flatten({"Market1501": {"mAP": 86.0}, "loss": 1.0})
-    {'Market1501/mAP': 86.0, 'loss': 1.0}
-    """
-    flat: dict[str, float] = {}
-    for name, value in results.items():
-        if isinstance(value, Mapping):
-            flat.update(flatten(value, f"{prefix}{name}/"))
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
